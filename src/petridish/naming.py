@@ -1,0 +1,96 @@
+"""Names that people type: choices written as text, and the nearest known name to a wrong one.
+
+A *choice* is a frozen dataclass with a class attribute `name`: an initialisation, a loss, a task.
+Its text is the name with its arguments, `sparse(2)`; a name alone where it has none, `uniform`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any
+
+
+class UserError(ValueError):
+    """A mistake of the user's: one clear sentence says what was wrong, what was given, what to do.
+
+    The command line prints the sentence and ends with exit code 2.
+    """
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known names are close to `name`, as the end of an error message."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
+    matches = [n for n in names if n.lower() in close]
+    if matches:
+        return f"Did you mean {' or '.join(matches)}?"
+    return f"Known: {', '.join(names)}."
+
+
+def describe(value: object) -> str:
+    """Write a choice as text: `Sparse(s=2)` is `sparse(2)`; defaults at the end are left out."""
+    if not is_dataclass(value):
+        return "inf" if value == float("inf") else str(value)
+    arguments = [(field, getattr(value, field.name)) for field in fields(value)]
+    while arguments and _is_default(*arguments[-1]):
+        arguments.pop()
+    text = ", ".join(describe(argument) for _, argument in arguments)
+    name = getattr(value, "name", type(value).__name__)
+    return f"{name}({text})" if text else str(name)
+
+
+def _is_default(field: Field[Any], value: object) -> bool:
+    return field.default is not MISSING and bool(field.default == value)
+
+
+def parse_choice(text: str, known: Mapping[str, type], *, what: str) -> Any:
+    """Read a choice from its text, the inverse of `describe`."""
+    name, bracket, inside = text.strip().partition("(")
+    if name not in known:
+        raise UserError(f"There is no {what} called {name!r}. {nearest(name, known)}")
+    if bracket and not inside.endswith(")"):
+        raise UserError(f"The {what} {text!r} lacks its closing bracket. Write {text.strip()})")
+    arguments = [parse_value(part, known, what=what) for part in split(inside[:-1])]
+    choice = known[name]
+    names = [field.name for field in fields(choice)]
+    if len(arguments) > len(names):
+        raise UserError(
+            f"The {what} {text!r} has {len(arguments)} arguments, but {name} takes "
+            f"{len(names)}: {', '.join(names) or 'none'}."
+        )
+    try:
+        return choice(**dict(zip(names, arguments, strict=False)))
+    except TypeError as error:
+        raise UserError(f"The {what} {text!r} cannot be made: {error}.") from error
+
+
+def parse_value(text: str, known: Mapping[str, type], *, what: str) -> Any:
+    """Read a number, a tuple, `inf`, `none`, true or false, or a choice."""
+    text = text.strip()
+    words = {"inf": float("inf"), "none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    if text.partition("(")[0] in known:
+        return parse_choice(text, known, what=what)
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return tuple(value) if isinstance(value, list) else value
+
+
+def split(text: str) -> list[str]:
+    """Split at the commas that stand outside brackets: `uniform,sparse(2)` has two parts."""
+    parts, depth, part = [], 0, ""
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    parts.append(part)
+    return [part.strip() for part in parts if part.strip()]

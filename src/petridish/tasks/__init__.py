@@ -1,0 +1,20 @@
+"""What is to be learned, one file a family."""
+
+from petridish.tasks.base import Examples, Task
+from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
+from petridish.tasks.parity import SparseParity
+
+TASKS: dict[str, type] = {
+    task.name: task for task in (SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable)
+}
+
+__all__ = [
+    "TASKS",
+    "Examples",
+    "SparseAnd",
+    "SparseMajority",
+    "SparseOr",
+    "SparseParity",
+    "Task",
+    "TruthTable",
+]

@@ -1,0 +1,147 @@
+"""What every task offers: examples of a number of runs, as pure functions of the runs' seeds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.naming import UserError
+from petridish.seeds import Streams, Words, unpack_bits
+
+Bits = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs and labels: axis 0 is the run, axis 1 the example.
+
+    Attributes
+    ----------
+    labels : array, shape (run, example)
+        The class 0 … n_classes − 1, or a real number where the task has no classes. With two
+        classes, class 0 is y = +1 and class 1 is y = −1: a label is a bit like an input's.
+    packed : array of uint64, shape (run, example, word), optional
+        Inputs in {−1, +1}^n as bits, the bit 1 for −1; `n_bits` of them.
+    dense : array, shape (run, example, …), optional
+        Inputs of any other kind: reals, or tokens.
+    """
+
+    labels: NDArray[Any]
+    packed: Words | None = None
+    n_bits: int = 0
+    dense: NDArray[Any] | None = None
+
+    @cached_property
+    def x(self) -> NDArray[Any]:
+        """Inputs as numbers, ±1 as float32 for packed ones; unpacked once, when first asked for."""
+        if self.packed is None:
+            assert self.dense is not None, "examples have packed or dense inputs"
+            return self.dense
+        return np.float32(1) - np.float32(2) * unpack_bits(self.packed)[..., : self.n_bits]
+
+
+class Task(Protocol):
+    """What is to be learned. A new task is a frozen dataclass with these four names.
+
+    `draw` gives the examples start … start + count − 1 of the stream `purpose` of each run: the
+    training examples of a run are the first m of an endless stream, its held-out sample the first
+    of another. All randomness comes from `Streams(seeds, …)`, so that example i of a run is the
+    same whoever asks for it, and when.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def n_inputs(self) -> int:
+        """Length of an input: bits, features or tokens."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for real-valued labels."""
+
+    def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
+        """Draw examples of the runs `seeds` from their stream `purpose`."""
+
+
+class OnSupport(ABC):
+    """A function of a few relevant bits of an input uniform on {−1, +1}^n.
+
+    A subclass is a frozen dataclass with the fields `n` and `support`, and says how many bits are
+    relevant and what their label is.
+    """
+
+    n: int
+    support: tuple[int, ...] | None
+
+    @property
+    @abstractmethod
+    def n_relevant(self) -> int:
+        """Number of relevant bits."""
+
+    @abstractmethod
+    def evaluate(self, bits: Bits) -> Bits:
+        """Give the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
+
+    @property
+    def n_inputs(self) -> int:
+        """The n bits."""
+        return self.n
+
+    @property
+    def n_classes(self) -> int:
+        """Two: the label is a bit."""
+        return 2
+
+    def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
+        """Draw uniform inputs and their labels."""
+        packed = Streams(seeds, purpose).packed(self.n, start, count)
+        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
+
+    def label(self, packed: Words, supports: NDArray[np.int64]) -> Bits:
+        """Label packed inputs (run, example, word) by each run's relevant bits (run, bit)."""
+        place = supports[:, None, :]
+        words = np.take_along_axis(packed, place // 64, axis=-1)  # (run, example, bit)
+        bits = words >> (place % 64).astype(np.uint64) & np.uint64(1)
+        return self.evaluate(bits.astype(np.uint8))
+
+    def supports(self, seeds: Sequence[int]) -> NDArray[np.int64]:
+        """Give each run's relevant bits, shape (run, bit): those given, or the run's own draw."""
+        if self.support is not None:
+            return np.tile(np.array(self.support, np.int64), (len(seeds), 1))
+        return Streams(seeds, "support").subsets(self.n, self.n_relevant, 0, 1)[:, 0]
+
+    def check_support(self, letter: str) -> None:
+        """Refuse a support that does not fit; `letter` is the paper's for its size."""
+        task, n, size, support = type(self).__name__, self.n, self.n_relevant, self.support
+        if n < 1 or size < 1:
+            raise UserError(
+                f"{task}: n={n}, {letter}={size}. Both must be at least 1; "
+                f"for example n=50, {letter}=3."
+            )
+        if size > n:
+            raise UserError(
+                f"{task}: {letter}={size} relevant bits were asked for, but n={n} has only {n} "
+                f"bits. Raise n or lower {letter}."
+            )
+        if support is None:
+            return
+        if len(support) != size:
+            raise UserError(
+                f"{task}: support={support} names {len(support)} bits, but {letter}={size}. "
+                f"Give {size} different bits."
+            )
+        if repeated := sorted({bit for bit in support if support.count(bit) > 1}):
+            raise UserError(
+                f"{task}: support={support} repeats the bits {repeated}. Name each bit once."
+            )
+        if outside := [bit for bit in support if not 0 <= bit < n]:
+            raise UserError(
+                f"{task}: support={support} names the bits {outside}, but n={n} has only the "
+                f"bits 0 to {n - 1}. Raise n or choose lower bits."
+            )

@@ -1,0 +1,68 @@
+"""Specs in, records out."""
+
+from petridish.training.engine import (
+    ENGINES,
+    Engine,
+    Monitor,
+    Silent,
+    choose_engine,
+    load_engine,
+)
+from petridish.training.keys import SCHEMA, flat, plain, run_key
+from petridish.training.losses import (
+    LOSSES,
+    Correlation,
+    CrossEntropy,
+    Hinge,
+    Logistic,
+    Loss,
+    Square,
+)
+from petridish.training.optimisers import (
+    OPTIMISERS,
+    SGD,
+    Adam,
+    AdamW,
+    Piece,
+    Schedule,
+    per_layer,
+    step_schedule,
+)
+from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
+
+__all__ = [
+    "ENGINES",
+    "LOSSES",
+    "ONLINE",
+    "OPTIMISERS",
+    "SCHEMA",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Correlation",
+    "CrossEntropy",
+    "Curves",
+    "Data",
+    "Engine",
+    "Evaluation",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "Monitor",
+    "Outcome",
+    "Piece",
+    "RunRecord",
+    "RunSpec",
+    "Schedule",
+    "Silent",
+    "Square",
+    "Training",
+    "choose_engine",
+    "flat",
+    "load_engine",
+    "per_layer",
+    "plain",
+    "run_key",
+    "step_schedule",
+]

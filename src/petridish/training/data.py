@@ -1,0 +1,64 @@
+"""What the runs of a stack see, drawn once for every engine: samples, minibatches, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.models.base import Weights
+from petridish.seeds import Streams
+from petridish.tasks import Examples
+from petridish.training.spec import RunSpec
+
+
+def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
+    """Group the runs of a stack that draw alike, so that each group is drawn in one call."""
+    groups: dict[object, list[int]] = {}
+    for run, spec in enumerate(specs):
+        groups.setdefault((spec.task, spec.data, spec.init), []).append(run)
+    return list(groups.values())
+
+
+def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examples:
+    """Draw the training examples start … start + count − 1, label noise included.
+
+    The specs agree in task and data; axis 0 is the run.
+    """
+    spec, seeds = specs[0], [spec.seed for spec in specs]
+    examples = spec.task.draw(seeds, "train", start, count)
+    if spec.data.label_noise == 0:
+        return examples
+    if spec.task.n_classes != 2:
+        raise ValueError(f"label noise flips one of two classes, not of {spec.task.n_classes}")
+    flipped = Streams(seeds, "noise").uniforms(start, count) < spec.data.label_noise
+    return Examples(
+        examples.labels ^ flipped.astype(examples.labels.dtype),
+        examples.packed,
+        examples.n_bits,
+        examples.dense,
+    )
+
+
+def test_examples(specs: Sequence[RunSpec]) -> Examples:
+    """Draw the held-out samples, free of label noise; the specs agree in task and data."""
+    spec = specs[0]
+    return spec.task.draw([spec.seed for spec in specs], "test", 0, spec.data.n_test)
+
+
+def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np.int64]:
+    """Draw which training examples the steps `step` … `step + steps − 1` see.
+
+    Shape (run, steps, batch). The specs agree in m and batch size; index i of step t takes
+    half-word t·B + i of the stream "batches".
+    """
+    data, batch = specs[0].data, specs[0].training.batch_size
+    streams = Streams([spec.seed for spec in specs], "batches")
+    drawn = streams.integers(int(data.m), step * batch, steps * batch)
+    return drawn.reshape(len(specs), steps, batch)
+
+
+def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
+    """Draw the initial values of every parameter; the specs agree in all but their seeds."""
+    return specs[0].init.draw(specs[0].parameters, [spec.seed for spec in specs])

@@ -1,0 +1,74 @@
+"""The name of a run: a hash of its whole spec, the same in every process and on every machine."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import math
+import textwrap
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any
+
+from petridish.naming import describe
+from petridish.training.spec import RunSpec
+
+SCHEMA = 1  # rises when a spec comes to mean another run, or a stored column changes
+
+
+def plain(value: object) -> Any:
+    """Give the JSON form of a spec; type names keep two tasks with equal fields apart."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+        kind = type(value)
+        if not kind.__module__.startswith("petridish."):
+            # A user's own class may change between two runs of one sweep: its code names it too.
+            parts["code"] = _code_digest(kind)
+        return {"type": kind.__name__, **parts}
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return value
+
+
+@lru_cache(maxsize=256)
+def _code_digest(kind: type) -> str:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError):  # typed at a prompt: no source to read
+        return ""
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def run_key(spec: RunSpec) -> str:
+    """Name a run by the hash of its whole spec and of the schema."""
+    text = json.dumps({"schema": SCHEMA, "spec": plain(spec)}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def flat(spec: RunSpec) -> dict[str, Any]:
+    """Give one entry a spec field, named by its path: `task.n`, `data.m`, `model.width`.
+
+    A choice stands under its own path as text (`init`: "sparse(2)"), its fields below it
+    (`init.s`: 2).
+    """
+    columns: dict[str, Any] = {}
+    for part in fields(spec):
+        _flatten(part.name, getattr(spec, part.name), columns)
+    return columns
+
+
+def _flatten(path: str, value: object, columns: dict[str, Any]) -> None:
+    if not is_dataclass(value):
+        columns[path] = list(value) if isinstance(value, tuple) else value
+        return
+    if hasattr(value, "name"):
+        columns[path] = describe(value)
+    for part in fields(value):
+        inner = getattr(value, part.name)
+        if isinstance(inner, tuple) and any(is_dataclass(item) for item in inner):
+            continue  # a schedule's pieces are in its text
+        _flatten(f"{path}.{part.name}", inner, columns)

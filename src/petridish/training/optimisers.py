@@ -1,0 +1,120 @@
+"""Optimisers and schedules as values; the engines carry them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from petridish.naming import UserError
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent with PyTorch's coupled weight decay and momentum.
+
+    g ← ∇L + λ w;  u ← μ u + g;  w ← w − η u.
+    """
+
+    name: ClassVar[str] = "sgd"
+
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise UserError(f"SGD: momentum={self.momentum}. Give a number from 0 to below 1.")
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam with weight decay added to the gradient, as in PyTorch's `Adam`."""
+
+    name: ClassVar[str] = "adam"
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.epsilon > 0):
+            raise UserError(
+                f"{type(self).__name__}: beta1={self.beta1}, beta2={self.beta2}, "
+                f"epsilon={self.epsilon}. Give betas from 0 to below 1 and a positive epsilon."
+            )
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay, w ← (1 − η λ) w before the step, as in `AdamW`."""
+
+    name: ClassVar[str] = "adamw"
+
+
+OPTIMISERS: dict[str, type] = {o.name: o for o in (SGD, Adam, AdamW)}
+
+Factors = float | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """From step `start` on, the rate and the decay are multiplied by these factors.
+
+    A factor is one number, or one for each layer, or one for each parameter (weights and biases
+    apart, in the model's order).
+    """
+
+    start: int = 0
+    rate: Factors = 1.0
+    decay: Factors = 1.0
+
+    def spread(self, factors: Factors, layers: tuple[int, ...]) -> tuple[float, ...]:
+        """Give one factor for each parameter; `layers` says which layer each belongs to."""
+        if not isinstance(factors, tuple):
+            return (factors,) * len(layers)
+        if len(factors) == len(layers):
+            return factors
+        if len(factors) == max(layers) + 1:
+            return tuple(factors[layer] for layer in layers)
+        raise UserError(
+            f"The schedule gives {len(factors)} factors {factors}, but the model has "
+            f"{max(layers) + 1} layers and {len(layers)} parameters. Give as many as one of these."
+        )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Factors on the learning rate and the weight decay, constant between steps.
+
+    ``Schedule()`` changes nothing. ``step_schedule((1000, 2000), 0.1)`` divides the rate by ten
+    twice. ``Schedule((Piece(rate=(1.0, 0.0)), Piece(start=1, rate=(0.0, 1.0))))`` trains the first
+    layer for one step and the second layer from then on.
+    """
+
+    name: ClassVar[str] = "schedule"
+
+    pieces: tuple[Piece, ...] = ()
+
+    def __post_init__(self) -> None:
+        starts = [piece.start for piece in self.pieces]
+        if starts != sorted(set(starts)) or (starts and starts[0] < 0):
+            raise UserError(
+                f"The schedule's pieces start at the steps {starts}. "
+                "Give steps from 0 on, in order, each once."
+            )
+
+    def at(self, step: int) -> Piece:
+        """Give the factors in force at `step`, the first step being 0."""
+        current = Piece()
+        for piece in self.pieces:
+            if piece.start <= step:
+                current = piece
+        return current
+
+
+def step_schedule(at: tuple[int, ...], factor: float) -> Schedule:
+    """Multiply the learning rate by `factor` at each of the steps `at`."""
+    return Schedule(tuple(Piece(start, factor ** (i + 1)) for i, start in enumerate(at)))
+
+
+def per_layer(rates: Factors = 1.0, decays: Factors = 1.0) -> Schedule:
+    """Give each layer its own factor on the learning rate and on the weight decay."""
+    return Schedule((Piece(0, rates, decays),))

@@ -1,0 +1,108 @@
+"""Examples of many runs laid end to end, from which a stack gathers its minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from petridish.tasks import Examples
+from petridish.training.data import batch_indices, grouped, test_examples, training_examples
+from petridish.training.spec import RunSpec
+
+# Row b holds the signs of the bits of the byte b, lowest first: unpacking is a look-up of 8 floats.
+_SIGNS = 1.0 - 2.0 * ((torch.arange(256)[:, None] >> torch.arange(8)) & 1).float()
+
+
+class Pool:
+    """Inputs and labels of several runs, end to end; a place is a position in them.
+
+    ±1 inputs stay packed: 25 times smaller than floats, so that a gather stays in the cache.
+    """
+
+    def __init__(self, parts: Sequence[Examples]) -> None:
+        labels = [part.labels.reshape(-1) for part in parts]
+        self.labels = torch.from_numpy(np.concatenate(labels)).float()
+        self.n_bits = parts[0].n_bits
+        inputs = [part.x if part.packed is None else part.packed.view(np.int64) for part in parts]
+        flat = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in inputs])
+        self.inputs = torch.from_numpy(flat)
+
+    def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Gather inputs (run, example, …) and labels (run, example) at `places` (run, example)."""
+        flat = places.reshape(-1)
+        rows = self.inputs.index_select(0, flat)
+        if self.n_bits:
+            octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
+            rows = _SIGNS.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
+        return rows.view(*places.shape, *rows.shape[1:]), self.labels.index_select(0, flat).view_as(
+            places
+        )
+
+
+class TrainingSource:
+    """Where a stack's minibatches come from, offline or online.
+
+    A row is the number of a run in the whole stack, before any run left it.
+    """
+
+    def __init__(self, specs: Sequence[RunSpec]) -> None:
+        self.specs = specs
+        self.online = specs[0].data.online
+        self.batch_size = specs[0].training.batch_size
+        self.group_of = np.zeros(len(specs), np.int64)
+        self.first = np.zeros(len(specs), np.int64)  # place of each row's example 0
+        parts, end = [], 0
+        for number, group in enumerate(grouped(specs)):
+            self.group_of[group] = number
+            if not self.online:
+                m = int(specs[group[0]].data.m)
+                parts.append(training_examples([specs[row] for row in group], 0, m))
+                self.first[group] = end + m * np.arange(len(group))
+                end += m * len(group)
+        if parts:
+            self.pool = Pool(parts)
+
+    def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Tensor]:
+        """Give a pool and the places in it of each step's examples, shape (step, row, batch)."""
+        places = np.empty((len(rows), steps, self.batch_size), np.int64)
+        parts, end = [], 0
+        groups = self.group_of[rows]
+        for number in np.unique(groups):
+            members = np.flatnonzero(groups == number)
+            specs = [self.specs[rows[member]] for member in members.tolist()]
+            if self.online:
+                count = steps * self.batch_size
+                parts.append(training_examples(specs, step * self.batch_size, count))
+                fresh = np.arange(end, end + len(specs) * count)
+                places[members] = fresh.reshape(len(specs), steps, self.batch_size)
+                end += len(fresh)
+            else:
+                first = self.first[np.array(rows)[members]]
+                places[members] = batch_indices(specs, step, steps) + first[:, None, None]
+        pool = Pool(parts) if self.online else self.pool
+        return pool, torch.from_numpy(places.transpose(1, 0, 2).copy())
+
+    def places(self, row: int) -> Tensor:
+        """Give the places of a row's whole training sample, shape (1, example)."""
+        first = int(self.first[row])
+        return torch.arange(first, first + int(self.specs[row].data.m))[None]
+
+
+class TestSource:
+    """The held-out samples of a stack."""
+
+    __test__ = False  # a name that pytest would otherwise collect
+
+    def __init__(self, specs: Sequence[RunSpec]) -> None:
+        groups = grouped(specs)
+        self.pool = Pool([test_examples([specs[row] for row in group]) for group in groups])
+        order = [row for group in groups for row in group]
+        self.first = torch.zeros(len(specs), dtype=torch.int64)
+        self.first[torch.tensor(order)] = torch.arange(len(specs)) * specs[0].data.n_test
+
+    def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
+        """Give the places of the held-out examples start … stop − 1, shape (row, example)."""
+        return self.first[torch.tensor(rows)][:, None] + torch.arange(start, stop)

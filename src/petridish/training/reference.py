@@ -1,0 +1,175 @@
+"""The reference engine: one run, plain PyTorch, the papers' way; slow and obviously right."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from petridish.models import MLP
+from petridish.training.data import (
+    batch_indices,
+    initial_weights,
+    test_examples,
+    training_examples,
+)
+from petridish.training.engine import Monitor
+from petridish.training.numerics import settled
+from petridish.training.optimisers import SGD, AdamW
+from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.screen import allowed_errors
+from petridish.training.spec import RunSpec
+
+
+class _Functional(nn.Module):
+    """Any model, through its own `forward` with a stack of one run."""
+
+    def __init__(self, spec: RunSpec, weights: list[Tensor]) -> None:
+        super().__init__()
+        self.model = spec.model
+        self.weights = nn.ParameterList(weights)
+
+    def forward(self, x: Tensor) -> Tensor:
+        stacked = [weight.unsqueeze(0) for weight in self.weights]
+        return self.model.forward(stacked, x.unsqueeze(0)).squeeze(0)
+
+
+def _network(spec: RunSpec) -> nn.Module:
+    weights = [torch.from_numpy(drawn[0]) for drawn in initial_weights([spec])]
+    if not isinstance(spec.model, MLP):
+        return _Functional(spec, weights)
+    layers: list[nn.Module] = []
+    for weight, bias in zip(weights[::2], weights[1::2], strict=True):
+        linear = nn.Linear(weight.shape[1], weight.shape[0])
+        linear.weight.data, linear.bias.data = weight, bias
+        layers += [linear, _Activation(spec.model)]
+    return nn.Sequential(*layers[:-1])
+
+
+class _Activation(nn.Module):
+    def __init__(self, model: MLP) -> None:
+        super().__init__()
+        self.activation = model.activation
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.activation(z)
+
+
+def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
+    training = spec.training
+    groups: list[dict[str, Any]] = [{"params": [p]} for p in network.parameters()]
+    optimiser = training.optimiser
+    if isinstance(optimiser, SGD):
+        return torch.optim.SGD(groups, lr=training.learning_rate, momentum=optimiser.momentum)
+    kind = torch.optim.AdamW if isinstance(optimiser, AdamW) else torch.optim.Adam
+    betas = (optimiser.beta1, optimiser.beta2)
+    return kind(groups, lr=training.learning_rate, betas=betas, eps=optimiser.epsilon)
+
+
+def _schedule(spec: RunSpec, optimiser: torch.optim.Optimizer, step: int) -> None:
+    piece = spec.training.schedule.at(step)
+    layers = tuple(parameter.layer for parameter in spec.parameters)
+    rates, decays = piece.spread(piece.rate, layers), piece.spread(piece.decay, layers)
+    for group, rate, decay in zip(optimiser.param_groups, rates, decays, strict=True):
+        group["lr"] = rate * spec.training.learning_rate
+        group["weight_decay"] = decay * spec.training.weight_decay
+
+
+class Reference:
+    """One run at a time, by `nn.Module`, autograd and `torch.optim`."""
+
+    name: ClassVar[str] = "reference"
+
+    def refusal(self, spec: RunSpec) -> str | None:
+        """Refuse nothing."""
+        return None
+
+    def shape(self, spec: RunSpec) -> Hashable:
+        """Any runs may come in one call: they are carried out one after another."""
+        return None
+
+    def stack_size(self, spec: RunSpec) -> int:
+        """One: a stack brings nothing here."""
+        return 1
+
+    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+        """Carry out the runs one after another."""
+        for spec in specs:
+            with settled():
+                record = _run(spec, monitor)
+            if record is None:
+                return
+            yield record
+
+
+def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
+    started = time.perf_counter()
+    training, data, loss_of = spec.training, spec.data, spec.training.loss
+    network = _network(spec)
+    optimiser = _optimiser(spec, network)
+    test = test_examples([spec])
+    x_test, y_test = torch.from_numpy(test.x[0]), torch.from_numpy(test.labels[0])
+    if not data.online:
+        train = training_examples([spec], 0, int(data.m))
+        x_train, y_train = torch.from_numpy(train.x[0]), torch.from_numpy(train.labels[0])
+
+    def count_wrong(x: Tensor, y: Tensor) -> int:
+        with torch.no_grad():
+            return int(loss_of.wrong(network(x)[None], y[None].float()).sum())
+
+    curves = Curves()
+    losses: list[float] = []
+    outcome, step, test_error, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan, math.nan
+    while True:
+        if step % spec.evaluation.every == 0 or step == training.steps:
+            n_wrong = count_wrong(x_test, y_test)
+            test_error = n_wrong / data.n_test
+            train_loss = sum(losses) / len(losses) if losses else math.nan
+            losses.clear()
+            if spec.evaluation.curves:
+                curves.step.append(step)
+                curves.train_loss.append(train_loss)
+                curves.train_error.append(
+                    math.nan if data.online else count_wrong(x_train, y_train) / data.m
+                )
+                curves.test_error.append(test_error)
+            target = training.target_error
+            if target is not None and n_wrong <= allowed_errors(data.n_test, target):
+                outcome = Outcome.SOLVED
+                break
+            if step == training.steps:
+                break
+            if monitor.stopped():
+                return None
+        if data.online:
+            fresh = training_examples([spec], step * training.batch_size, training.batch_size)
+            x, y = torch.from_numpy(fresh.x[0]), torch.from_numpy(fresh.labels[0])
+        else:
+            index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
+            x, y = x_train[index], y_train[index]
+        _schedule(spec, optimiser, step)
+        loss = loss_of(network(x)[None], y[None].float()).sum()
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
+        optimiser.step()
+        step += 1
+        losses.append(loss.item())
+        monitor.stepped(1)
+        if not math.isfinite(losses[-1]):
+            outcome, test_error, train_loss = Outcome.DIVERGED, math.nan, math.nan
+            break
+    return RunRecord(
+        spec=spec,
+        outcome=outcome,
+        solved_at=step if outcome is Outcome.SOLVED else None,
+        steps=step,
+        test_error=test_error,
+        train_loss=train_loss,
+        curves=curves,
+        seconds=time.perf_counter() - started,
+        engine=Reference.name,
+    )

@@ -1,0 +1,63 @@
+"""Deciding «solved» without looking at the whole held-out sample each time.
+
+The decision is that of the whole sample: a look counts errors on a growing part of it, and may only
+end early with «not yet». It does so when the errors seen would be, for a run at the target, as
+unlikely as `MISS` (hypergeometric), or when they exceed what the whole sample may have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, inf, lgamma
+
+CHUNK = 256  # examples a forward pass; fixed, because a sum's rounding may depend on its shape
+MISS = 1e-12  # probability that a look at a run exactly at the target wrongly says «not yet»
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Look at the examples start … stop − 1; go on while at most `limit` of 0 … stop − 1 err."""
+
+    start: int
+    stop: int
+    limit: int
+
+
+def allowed_errors(n_test: int, target_error: float) -> int:
+    """Count the errors that a solved run may make on its whole held-out sample."""
+    return int(target_error * n_test + 1e-9)  # 0.3 × 10 is 3, whatever the float says
+
+
+@lru_cache(maxsize=64)
+def stages(n_test: int, target_error: float) -> tuple[Stage, ...]:
+    """Give the stages of a look; the run is solved if it passes the last, the whole sample's."""
+    allowed = allowed_errors(n_test, target_error)
+    found, stop = [], 0
+    while stop < n_test:
+        start, stop = stop, min(n_test, max(CHUNK, 2 * stop))
+        found.append(Stage(start, stop, _limit(n_test, allowed, stop)))
+    return tuple(found)
+
+
+def _limit(n_test: int, allowed: int, seen: int) -> int:
+    """Give the smallest count that `seen` examples exceed with probability below `MISS`.
+
+    `allowed` of the `n_test` examples are errors, and the examples seen are a random part of them.
+    """
+    count = min(seen, allowed)
+    tail = 0.0  # P(more than `count` errors among those seen)
+    while count > 0:
+        tail += exp(
+            _log_choose(allowed, count)
+            + _log_choose(n_test - allowed, seen - count)
+            - _log_choose(n_test, seen)
+        )
+        if tail >= MISS:
+            break
+        count -= 1
+    return count
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) if 0 <= k <= n else -inf

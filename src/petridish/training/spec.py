@@ -1,0 +1,162 @@
+"""What a run is: a frozen value that names everything its result depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from petridish.models import MLP, Init, Model, Parameter, Uniform
+from petridish.naming import UserError
+from petridish.tasks import Task
+from petridish.training.losses import Hinge, Loss
+from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
+
+ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
+
+
+def _check(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition is what it takes
+    if not condition:
+        raise UserError(message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What the run sees of its task.
+
+    Attributes
+    ----------
+    m : int or inf
+        Training examples, drawn once (the paper's m); `ONLINE` for fresh ones at each step.
+    label_noise : float
+        Probability that a training label is flipped; the held-out sample is clean.
+    n_test : int
+        Size of the held-out sample.
+    """
+
+    m: float = ONLINE
+    label_noise: float = 0.0
+    n_test: int = 10_000
+
+    def __post_init__(self) -> None:
+        _check(
+            self.m == ONLINE or (self.m >= 1 and self.m == int(self.m) and self.m <= 2**32),
+            f"Data: m={self.m} training examples were asked for. "
+            "Give a whole number from 1 to 2^32, or inf for fresh examples at each step.",
+        )
+        object.__setattr__(self, "m", float(self.m))  # 100 and 100.0 are one value, and one key
+        _check(
+            0 <= self.label_noise <= 1,
+            f"Data: label_noise={self.label_noise}. Give a probability from 0 to 1.",
+        )
+        _check(
+            self.n_test >= 1,
+            f"Data: n_test={self.n_test} held-out examples were asked for. Give at least 1.",
+        )
+
+    @property
+    def online(self) -> bool:
+        """Whether each step sees fresh examples."""
+        return self.m == ONLINE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How the run learns, and when it stops.
+
+    Attributes
+    ----------
+    learning_rate, weight_decay : float
+        The paper's η and λ, before the schedule's factors.
+    batch_size : int
+        Examples a step (the paper's B), drawn with replacement from the m training examples.
+    steps : int
+        The budget (the paper's T): the run ends as OUT_OF_STEPS there.
+    target_error : float or None
+        The run is SOLVED once the error on the whole held-out sample is at most this; None never.
+    """
+
+    loss: Loss = Hinge()
+    optimiser: SGD | Adam | AdamW = SGD()
+    learning_rate: float = 0.1
+    weight_decay: float = 0.01
+    schedule: Schedule = Schedule()
+    batch_size: int = 32
+    steps: int = 100_000
+    target_error: float | None = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "weight_decay"):
+            value = getattr(self, name)
+            _check(
+                0 <= value < math.inf,
+                f"Training: {name}={value}. Give a number of at least 0.",
+            )
+            object.__setattr__(self, name, float(value))
+        for name in ("batch_size", "steps"):
+            value = getattr(self, name)
+            _check(value >= 1, f"Training: {name}={value}. Give a whole number of at least 1.")
+        _check(
+            self.target_error is None or 0 <= self.target_error <= 1,
+            f"Training: target_error={self.target_error}. "
+            "Give an error rate from 0 to 1, or none to use the whole budget.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """When the run is measured, and what is kept.
+
+    Attributes
+    ----------
+    every : int
+        Steps between two looks at the held-out sample; step 0 and the last step are looked at too.
+    curves : bool
+        Keep the loss and the errors of every look; the errors are then those of the whole samples.
+        Without curves a look only decides whether the run is solved, at a fraction of the cost.
+    """
+
+    every: int = 100
+    curves: bool = False
+
+    def __post_init__(self) -> None:
+        _check(
+            self.every >= 1,
+            f"Evaluation: every={self.every}. Give a whole number of steps, at least 1.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """One run: the same spec gives the same record, whoever runs it, when and beside what."""
+
+    task: Task
+    data: Data = Data()
+    model: Model = MLP(width=100)
+    init: Init = Uniform()
+    training: Training = Training()
+    evaluation: Evaluation = Evaluation()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(
+            0 <= self.seed < 2**64,
+            f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the model trains on this task with this loss."""
+        n_outputs = self.training.loss.n_outputs(self.task.n_classes)
+        return self.model.parameters(self.task.n_inputs, n_outputs)
+
+    def check(self) -> None:
+        """Refuse a combination that cannot run, before anything is trained.
+
+        Drawing the initial weights of no run at all meets every check of the initialisation.
+        """
+        parameters = self.parameters
+        self.init.draw(parameters, ())
+        layers = tuple(parameter.layer for parameter in parameters)
+        for piece in self.training.schedule.pieces:
+            piece.spread(piece.rate, layers)
+            piece.spread(piece.decay, layers)

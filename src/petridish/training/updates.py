@@ -1,0 +1,101 @@
+"""The optimisers' steps on a stack of runs, each run with its own rate and decay."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from petridish.training.optimisers import SGD, Adam, AdamW, Piece
+from petridish.training.spec import RunSpec
+
+
+class Update(ABC):
+    """One optimiser for a stack; `keep` lets runs leave it."""
+
+    def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor]) -> None:
+        training = specs[0].training
+        self.schedule = training.schedule
+        self.layers = tuple(parameter.layer for parameter in specs[0].parameters)
+        self.rate = torch.tensor([spec.training.learning_rate for spec in specs])
+        self.decay = torch.tensor([spec.training.weight_decay for spec in specs])
+        self.state: list[list[Tensor]] = []  # what the optimiser remembers of each weight
+        self.ranks = [weight.dim() for weight in weights]
+        self.piece: Piece | None = None
+
+    def __call__(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], step: int) -> None:
+        """Change the weights in place, by the gradients of the step `step` (the first is 0)."""
+        self._follow(self.schedule.at(step))
+        with torch.no_grad():
+            for place, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+                self.change(place, weight, gradient, step)
+
+    def _follow(self, piece: Piece) -> None:
+        """Spread the schedule's factors over runs and parameters, when they change."""
+        if piece == self.piece:
+            return
+        self.piece = piece
+        factors = piece.spread(piece.rate, self.layers)
+        self.rates = [_column(self.rate * f, r) for f, r in zip(factors, self.ranks, strict=True)]
+        factors = piece.spread(piece.decay, self.layers)
+        self.decays = [_column(self.decay * f, r) for f, r in zip(factors, self.ranks, strict=True)]
+
+    @abstractmethod
+    def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
+        """Change the weight at `place` of the model's list."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Keep the runs `rows` of the stack, in that order."""
+        self.rate, self.decay = self.rate[rows], self.decay[rows]
+        self.state = [[memory[rows] for memory in memories] for memories in self.state]
+        self.piece = None
+
+
+def _column(values: Tensor, rank: int) -> Tensor:
+    return values.view(-1, *[1] * (rank - 1))
+
+
+class _SGD(Update):
+    def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor], rule: SGD) -> None:
+        super().__init__(specs, weights)
+        self.momentum = rule.momentum
+        if self.momentum:
+            self.state = [[torch.zeros_like(weight)] for weight in weights]
+
+    def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
+        gradient = torch.addcmul(gradient, weight, self.decays[place])
+        if self.momentum:
+            (memory,) = self.state[place]
+            gradient = memory.mul_(self.momentum).add_(gradient)
+        weight.addcmul_(gradient, self.rates[place], value=-1)
+
+
+class _Adam(Update):
+    def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor], rule: Adam) -> None:
+        super().__init__(specs, weights)
+        self.rule = rule
+        self.decoupled = isinstance(rule, AdamW)
+        self.state = [[torch.zeros_like(w), torch.zeros_like(w)] for w in weights]
+
+    def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
+        rate, decay, rule = self.rates[place], self.decays[place], self.rule
+        if self.decoupled:
+            weight.mul_(1 - rate * decay)
+        else:
+            gradient = torch.addcmul(gradient, weight, decay)
+        mean, square = self.state[place]
+        mean.lerp_(gradient, 1 - rule.beta1)
+        square.mul_(rule.beta2).addcmul_(gradient, gradient, value=1 - rule.beta2)
+        mean_share, square_share = 1 - rule.beta1 ** (step + 1), 1 - rule.beta2 ** (step + 1)
+        size = square.sqrt().div_(square_share**0.5).add_(rule.epsilon)
+        weight.addcmul_(mean / size, rate / mean_share, value=-1)
+
+
+def make_update(specs: Sequence[RunSpec], weights: Sequence[Tensor]) -> Update:
+    """Give the optimiser of a stack."""
+    rule = specs[0].training.optimiser
+    if isinstance(rule, SGD):
+        return _SGD(specs, weights, rule)
+    return _Adam(specs, weights, rule)
