@@ -5,8 +5,8 @@ and a 128-bit key into four 64-bit words. Its layout here is part of the contrac
 language draws the same bits:
 
 - key = (run seed, first 8 bytes of SHA-256 of the stream's name, little-endian);
-- word ``i`` of a stream is lane ``i % 4`` of the block with the counter ``(i // 4, attempt, 0, 0)``;
-  ``attempt`` is 0 but for integers that were rejected;
+- word ``i`` of a stream is lane ``i % 4`` of the block with counter ``(i // 4, attempt, 0, 0)``,
+  where ``attempt`` is 0 but for integers that were rejected;
 - half-word ``j`` is the low (even j) or high (odd j) half of word ``j // 2``;
 - bit ``b`` is bit ``b % 64`` of word ``b // 64``, lowest first; the bit 1 is the sign −1, so that
   a product of signs is an exclusive or of bits.

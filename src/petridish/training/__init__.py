@@ -8,7 +8,7 @@ from petridish.training.engine import (
     choose_engine,
     load_engine,
 )
-from petridish.training.keys import SCHEMA, flat, plain, run_key
+from petridish.training.keys import SCHEMA, flat, plain, run_key, spec_text
 from petridish.training.losses import (
     LOSSES,
     Correlation,
@@ -64,5 +64,6 @@ __all__ = [
     "per_layer",
     "plain",
     "run_key",
+    "spec_text",
     "step_schedule",
 ]

@@ -22,11 +22,9 @@ def plain(value: object) -> Any:
     """Give the JSON form of a spec; type names keep two tasks with equal fields apart."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: plain(getattr(value, part.name)) for part in fields(value)}
-        kind = type(value)
-        if not kind.__module__.startswith("petridish."):
-            # A user's own class may change between two runs of one sweep: its code names it too.
-            parts["code"] = _code_digest(kind)
-        return {"type": kind.__name__, **parts}
+        if code := code_digest(type(value)):
+            parts["code"] = code
+        return {"type": type(value).__name__, **parts}
     if isinstance(value, tuple | list):
         return [plain(part) for part in value]
     if isinstance(value, float) and math.isinf(value):
@@ -35,7 +33,14 @@ def plain(value: object) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _code_digest(kind: type) -> str:
+def code_digest(kind: type) -> str:
+    """Hash the code of a user's own class, comments aside; empty for petridish's classes.
+
+    A class in a user's file may change between two runs of one sweep, so its code is part of its
+    name. petridish's own classes change with `SCHEMA`.
+    """
+    if kind.__module__.startswith("petridish."):
+        return ""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     except (OSError, TypeError):  # typed at a prompt: no source to read
@@ -43,9 +48,20 @@ def _code_digest(kind: type) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
+def spec_text(spec: RunSpec) -> str:
+    """Write a spec as one line of JSON, from which its key is made."""
+    parts = (f'"{part.name}": {_part_text(getattr(spec, part.name))}' for part in fields(spec))
+    return "{" + ", ".join(parts) + "}"
+
+
+@lru_cache(maxsize=4096)
+def _part_text(part: object) -> str:  # the runs of a sweep share most of their parts
+    return json.dumps(plain(part), sort_keys=True)
+
+
 def run_key(spec: RunSpec) -> str:
     """Name a run by the hash of its whole spec and of the schema."""
-    text = json.dumps({"schema": SCHEMA, "spec": plain(spec)}, sort_keys=True)
+    text = f"petridish {SCHEMA} {spec_text(spec)}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -67,6 +83,9 @@ def _flatten(path: str, value: object, columns: dict[str, Any]) -> None:
         return
     if hasattr(value, "name"):
         columns[path] = describe(value)
+        kind: type = type(value)
+        if code := code_digest(kind):
+            columns[f"{path}.code"] = code
     for part in fields(value):
         inner = getattr(value, part.name)
         if isinstance(inner, tuple) and any(is_dataclass(item) for item in inner):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from petridish.training.data import (
     test_examples,
     training_examples,
 )
-from petridish.training.engine import Monitor
+from petridish.training.engine import Monitor, Reference
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
 from petridish.training.record import Curves, Outcome, RunRecord
@@ -79,31 +79,14 @@ def _schedule(spec: RunSpec, optimiser: torch.optim.Optimizer, step: int) -> Non
         group["weight_decay"] = decay * spec.training.weight_decay
 
 
-class Reference:
-    """One run at a time, by `nn.Module`, autograd and `torch.optim`."""
-
-    name: ClassVar[str] = "reference"
-
-    def refusal(self, spec: RunSpec) -> str | None:
-        """Refuse nothing."""
-        return None
-
-    def shape(self, spec: RunSpec) -> Hashable:
-        """Any runs may come in one call: they are carried out one after another."""
-        return None
-
-    def stack_size(self, spec: RunSpec) -> int:
-        """One: a stack brings nothing here."""
-        return 1
-
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs one after another."""
-        for spec in specs:
-            with settled():
-                record = _run(spec, monitor)
-            if record is None:
-                return
-            yield record
+def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+    """Carry out the runs one after another, until the monitor stops them."""
+    for spec in specs:
+        with settled():
+            record = _run(spec, monitor)
+        if record is None:
+            return
+        yield record
 
 
 def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from petridish.training.data import grouped, initial_weights
-from petridish.training.engine import Monitor
+from petridish.training.engine import Monitor, Torch
 from petridish.training.numerics import settled
 from petridish.training.pools import Pool, TestSource, TrainingSource
 from petridish.training.record import Curves, Outcome, RunRecord
@@ -30,42 +29,10 @@ from petridish.training.updates import make_update
 DRAWN_AHEAD = 50  # steps whose minibatches are drawn in one go
 
 
-class Stacked:
-    """Many runs at once, on the CPU, in one thread."""
-
-    name: ClassVar[str] = "torch"
-
-    def refusal(self, spec: RunSpec) -> str | None:
-        """Refuse nothing: every model works here."""
-        return None
-
-    def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but seed, rate, decay, initialisation, sample size, noise and support."""
-        training = spec.training
-        return (
-            type(spec.task),
-            spec.parameters,
-            spec.model,
-            spec.data.online,
-            spec.data.n_test,
-            training.loss,
-            training.optimiser,
-            training.schedule,
-            training.batch_size,
-            training.steps,
-            training.target_error,
-            spec.evaluation,
-        )
-
-    def stack_size(self, spec: RunSpec) -> int:
-        """Fill the cache: enough runs to hide the cost of a call, no more than the core holds."""
-        weights = sum(parameter.size for parameter in spec.parameters)
-        return max(2, min(256, 128_000 // weights))
-
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs, giving each record as its run ends."""
-        with settled():
-            yield from _train(specs, monitor)
+def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+    """Carry out runs of one shape, giving each record as its run ends."""
+    with settled():
+        yield from _train(specs, monitor)
 
 
 def _train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
@@ -258,7 +225,7 @@ class _Stack:
             train_loss=train_loss,
             curves=self.curves[run],
             seconds=self.seconds[run],
-            engine=Stacked.name,
+            engine=Torch.name,
         )
 
 

@@ -1,0 +1,151 @@
+"""A store: a directory of immutable Parquet shards.
+
+A shard is written aside, flushed, then renamed, so that a reader sees the whole file or none, and
+many writers need no lock. Its name is `<time>-<digest>.parquet`: shards sort by age, and a file
+whose bytes do not match its digest is torn. A key that occurs twice is harmless: the first wins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from petridish.naming import UserError
+from petridish.store.table import CURVES, FIXED, to_table
+from petridish.training import SCHEMA, RunRecord
+
+_SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")
+_SCHEMA_KEY = "petridish.schema"
+
+
+class StoreError(UserError):
+    """The store cannot be read or written as it is."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a store holds: one row a key, and a sentence about each file that was passed over."""
+
+    table: pl.DataFrame
+    problems: tuple[str, ...] = ()
+
+
+class Store:
+    """The runs kept in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._seen: set[Path] = set()  # shards whose keys `new_keys` has given
+
+    def prepare(self) -> None:
+        """Make the folder, and refuse one that cannot be written, before anything is trained."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise StoreError(
+                f"The store {self.folder} cannot be written: {error.strerror}. "
+                "Give a folder that can, by --store."
+            ) from error
+
+    def shards(self) -> list[Path]:
+        """List the shards, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(path for path in self.folder.iterdir() if path.suffix == ".parquet")
+
+    def write(self, records: Sequence[RunRecord]) -> Path:
+        """Keep records as one new shard."""
+        return self.write_table(to_table(records))
+
+    def write_table(self, table: pl.DataFrame) -> Path:
+        """Keep rows as one new shard: aside, flushed, then renamed."""
+        buffer = io.BytesIO()
+        table.write_parquet(buffer, metadata={_SCHEMA_KEY: str(SCHEMA)})
+        content = buffer.getvalue()
+        name = f"{time.time_ns():016x}-{_digest(content)}.parquet"
+        path, part = self.folder / name, self.folder / f".{name}.part"
+        try:
+            with part.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise StoreError(
+                f"The store {self.folder} takes no more: {error.strerror}. The last {len(table)} "
+                "runs were not kept, all earlier ones were. Make room, then give the same command "
+                "again to go on."
+            ) from error
+        return path
+
+    def read(self, *, curves: bool = False) -> Reading:
+        """Read every shard; a torn or foreign file is passed over, and named."""
+        shards = self.shards()
+        return self._read(shards, None if curves else CURVES)
+
+    def _read(self, shards: Sequence[Path], without: dict[str, object] | None) -> Reading:
+        tables, problems = [], []
+        for path in shards:
+            try:
+                table = _read_shard(path)
+            except _Unreadable as problem:
+                problems.append(str(problem))
+                continue
+            if table is not None:
+                tables.append(table.drop(without or (), strict=False))
+        if not tables:
+            return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
+        whole = pl.concat(tables, how="diagonal_relaxed")
+        unique = whole.unique(subset="key", keep="first", maintain_order=True)
+        return Reading(unique, tuple(problems))
+
+    def new_keys(self) -> set[str]:
+        """Give the keys of the shards that came since this was last asked."""
+        fresh = [path for path in self.shards() if path not in self._seen]
+        self._seen.update(fresh)
+        return set(self._read(fresh, CURVES).table["key"])
+
+
+class _Unreadable(Exception):
+    """A file that is not a whole shard; its text is the sentence for the user."""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _read_shard(path: Path) -> pl.DataFrame | None:
+    """Read one shard; None if a compaction has just removed it."""
+    named = _SHARD.match(path.name)
+    if named is None:
+        raise _Unreadable(
+            f"{path} is not a shard of petridish and was passed over. Move it out of the store."
+        )
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if _digest(content) != named.group(1):
+        raise _Unreadable(
+            f"The shard {path} is torn ({len(content)} bytes) and was passed over; its runs count "
+            "as not done. `petridish store compact` sets it aside."
+        )
+    schema = int(pl.read_parquet_metadata(io.BytesIO(content))[_SCHEMA_KEY])
+    if schema > SCHEMA:
+        raise StoreError(
+            f"The shard {path} has schema {schema}, written by a newer petridish; this one reads "
+            f"up to schema {SCHEMA}. Upgrade petridish or give another --store."
+        )
+    return pl.read_parquet(io.BytesIO(content))

@@ -1,0 +1,65 @@
+"""Cutting a sweep into batches, each of one engine and one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from petridish.training import Engine, RunSpec, choose_engine, run_key
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that one call of one engine carries out."""
+
+    engine: str
+    specs: tuple[RunSpec, ...]
+
+    @property
+    def cost(self) -> float:
+        """Estimate the work if no run ends early, in multiplications."""
+        return sum(run_cost(spec) for spec in self.specs)
+
+
+def run_cost(spec: RunSpec) -> float:
+    """Estimate the work of one run; the constant is what a step costs however small the net."""
+    weights = sum(parameter.size for parameter in spec.parameters)
+    return float(spec.training.steps) * (spec.training.batch_size * weights + 20_000)
+
+
+def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
+    """Cut runs into batches, the costliest first, so that workers end together.
+
+    Runs stay in their order within a shape: neighbours in a grid end at similar times, and a stack
+    whose runs end together is never nearly empty.
+    """
+    engines: dict[Hashable, Engine] = {}
+    buckets: dict[Hashable, list[RunSpec]] = {}
+    for spec in specs:
+        what = (type(spec.task), spec.model, spec.training.loss)
+        if what not in engines:
+            engines[what] = choose_engine(spec, engine)
+        chosen = engines[what]
+        buckets.setdefault((chosen.name, chosen.shape(spec)), []).append(spec)
+    batches = []
+    for bucket in buckets.values():
+        chosen = engines[(type(bucket[0].task), bucket[0].model, bucket[0].training.loss)]
+        size = min(chosen.stack_size(bucket[0]), -(-len(bucket) // jobs))
+        batches += [
+            Batch(chosen.name, tuple(bucket[start : start + size]))
+            for start in range(0, len(bucket), size)
+        ]
+    return sorted(batches, key=lambda batch: -batch.cost)
+
+
+def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
+    """Refuse runs that cannot be carried out; give the others by key, each once."""
+    checked: set[Hashable] = set()
+    by_key: dict[str, RunSpec] = {}
+    for spec in specs:
+        what = (spec.task, spec.model, spec.init, spec.training.loss, spec.training.schedule)
+        if what not in checked:
+            spec.check()
+            checked.add(what)
+        by_key[run_key(spec)] = spec
+    return by_key

@@ -1,0 +1,230 @@
+"""Where batches are carried out: in this process, or in one single-threaded worker a core."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from petridish.naming import UserError
+from petridish.store import Store
+from petridish.sweeps.batches import Batch, run_cost
+from petridish.sweeps.userfile import load_user_file
+from petridish.training import Outcome, RunRecord, load_engine
+
+REPORT_SECONDS = 0.2  # between two messages of a worker
+KEEP_SECONDS = 2.0  # finished runs wait at most this long, or 1 % of the time so far, for the disk
+
+
+@dataclass(frozen=True)
+class News:
+    """What happened in a worker since its last message."""
+
+    done: int = 0
+    solved: int = 0
+    cost: float = 0.0
+    model_steps: int = 0
+
+
+class Executor(Protocol):
+    """A way to carry out batches; news arrive on `report`, and `stop` ends them early."""
+
+    def run(
+        self,
+        batches: Sequence[Batch],
+        store: Store,
+        report: Callable[[News], None],
+        wanted: Callable[[Batch], Batch],
+    ) -> None:
+        """Carry out the batches; `wanted` drops what another process has done meanwhile."""
+
+
+class _Worker:
+    """Carries out one batch, keeps its records, and speaks for it: an engine's monitor."""
+
+    def __init__(
+        self, store: Store, report: Callable[[News], None], stopped: Callable[[], bool]
+    ) -> None:
+        self.store, self.report, self.stopped = store, report, stopped
+        self.started = self.last_kept = self.last_report = time.monotonic()
+        self.waiting: list[RunRecord] = []
+        self.model_steps = 0
+
+    def stepped(self, model_steps: int) -> None:
+        """Count steps; now and then report them, and keep what has waited long enough."""
+        self.model_steps += model_steps
+        now = time.monotonic()
+        if now - self.last_report > REPORT_SECONDS:
+            self.last_report = now
+            self.report(News(model_steps=self.model_steps))
+            self.model_steps = 0
+            if self.waiting and now - self.last_kept > self._patience(now):
+                self.keep()
+
+    def _patience(self, now: float) -> float:
+        return max(KEEP_SECONDS, 0.01 * (now - self.started))
+
+    def keep(self) -> None:
+        """Put the finished runs on disk, and only then report them."""
+        if self.waiting:
+            self.store.write(self.waiting)
+            solved = sum(record.outcome is Outcome.SOLVED for record in self.waiting)
+            cost = sum(run_cost(record.spec) for record in self.waiting)
+            self.report(News(len(self.waiting), solved, cost, self.model_steps))
+            self.waiting, self.model_steps = [], 0
+        self.last_kept = time.monotonic()
+
+    def carry_out(self, batch: Batch) -> None:
+        """Run the batch to its end, or until stopped; what has ended is kept either way."""
+        try:
+            for record in load_engine(batch.engine).run(batch.specs, self):
+                self.waiting.append(record)
+        finally:
+            self.keep()
+
+
+class Inline:
+    """Everything in this process, one batch after another."""
+
+    def run(
+        self,
+        batches: Sequence[Batch],
+        store: Store,
+        report: Callable[[News], None],
+        wanted: Callable[[Batch], Batch],
+    ) -> None:
+        """Carry out the batches; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
+        with _interruptible() as interrupted:
+            worker = _Worker(store, report, interrupted.is_set)
+            for batch in batches:
+                worker.carry_out(wanted(batch))
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn Ctrl-C into an event, so that a shard is never cut in the middle."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event  # only the main thread hears signals
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class LocalProcesses:
+    """One single-threaded process a core; each takes the next batch when it is free."""
+
+    def __init__(self, jobs: int, user_file: Path | None) -> None:
+        self.jobs, self.user_file = jobs, user_file
+
+    def run(
+        self,
+        batches: Sequence[Batch],
+        store: Store,
+        report: Callable[[News], None],
+        wanted: Callable[[Batch], Batch],
+    ) -> None:
+        """Carry out the batches; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
+        context = multiprocessing.get_context("spawn")
+        news: multiprocessing.Queue[News] = context.Queue()
+        stop = context.Event()
+        with _interruptible() as interrupted:
+            pool = ProcessPoolExecutor(
+                self.jobs,
+                mp_context=context,
+                initializer=_start_worker,
+                initargs=(news, stop, store.folder, self.user_file, os.getpid()),
+            )
+            try:
+                self._drive(pool, batches, news, interrupted, report, wanted)
+            except BrokenProcessPool as error:
+                raise UserError(
+                    "A worker process was killed, perhaps for want of memory. The runs that had "
+                    "ended are kept; give the same command again to go on, with a lower --jobs if "
+                    "memory was short."
+                ) from error
+            finally:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
+                for item in _drained(news):
+                    report(item)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+
+    def _drive(
+        self,
+        pool: ProcessPoolExecutor,
+        batches: Sequence[Batch],
+        news: multiprocessing.Queue[News],
+        interrupted: threading.Event,
+        report: Callable[[News], None],
+        wanted: Callable[[Batch], Batch],
+    ) -> None:
+        """Keep every worker busy, and one batch waiting for each, until all is done."""
+        todo = list(reversed(batches))
+        under_way: set[Future[None]] = set()
+        while (todo or under_way) and not interrupted.is_set():
+            while todo and len(under_way) < 2 * self.jobs:
+                batch = wanted(todo.pop())
+                if batch.specs:
+                    under_way.add(pool.submit(_carry_out, batch))
+            try:
+                report(news.get(timeout=0.1))
+            except queue.Empty:
+                report(News())
+            for future in [future for future in under_way if future.done()]:
+                under_way.remove(future)
+                future.result()
+
+
+def _drained(news: multiprocessing.Queue[News]) -> Iterator[News]:
+    while True:
+        try:
+            yield news.get(timeout=0.05)
+        except queue.Empty:
+            return
+
+
+_worker: _Worker | None = None  # of this worker process
+
+
+def _start_worker(
+    news: multiprocessing.Queue[News],
+    stop: Any,
+    folder: Path,
+    user_file: Path | None,
+    parent: int,
+) -> None:
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    if user_file is not None:
+        load_user_file(user_file)
+    _worker = _Worker(Store(folder), news.put, stop.is_set)
+
+
+def _die_with(parent: int) -> None:
+    """End this process when its parent is gone; every shard is whole or absent."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _carry_out(batch: Batch) -> None:
+    assert _worker is not None, "the initializer has run"
+    _worker.carry_out(batch)

@@ -1,0 +1,111 @@
+"""Running a sweep: skip what the store has, cut the rest into batches, carry them out."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from petridish.naming import UserError, nearest
+from petridish.store import Store
+from petridish.sweeps.batches import Batch, check_all, cut, run_cost
+from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News
+from petridish.sweeps.progress import Progress, Quiet, Tally
+from petridish.sweeps.sweep import Sweep
+from petridish.training import RunSpec, run_key
+
+EXECUTORS = ("local", "inline")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a call of `run_sweep` did."""
+
+    runs: int
+    skipped: int
+    done: int
+    solved: int
+    model_steps: int
+    seconds: float
+
+
+def cores() -> int:
+    """Count the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_sweep(
+    sweep: Sweep,
+    store: Store,
+    *,
+    engine: str = "auto",
+    executor: str = "local",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    user_file: Path | None = None,
+) -> Summary:
+    """Carry out the runs of a sweep that the store does not have.
+
+    Parameters
+    ----------
+    engine : str
+        An engine's name, or "auto" for the fastest that serves each run.
+    executor : "local" or "inline"
+        One process a core, or this process alone.
+    jobs : int, optional
+        Worker processes; one a core if not given.
+    user_file : Path, optional
+        The file that declares the sweep's own classes, which workers must import.
+
+    Returns
+    -------
+    Summary
+        Counts of runs; the records themselves are in the store.
+    """
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs {jobs} was given. Give at least 1 worker.")
+    by_key = check_all(sweep.specs())
+    return run_specs(
+        by_key, store, engine, _executor(executor, jobs or cores(), user_file), progress or Quiet()
+    )
+
+
+def _executor(name: str, jobs: int, user_file: Path | None) -> Executor:
+    if name not in EXECUTORS:
+        raise UserError(f"There is no executor called {name!r}. {nearest(name, EXECUTORS)}")
+    return Inline() if name == "inline" or jobs == 1 else LocalProcesses(jobs, user_file)
+
+
+def run_specs(
+    by_key: dict[str, RunSpec], store: Store, engine: str, executor: Executor, progress: Progress
+) -> Summary:
+    """Carry out runs given by key, on an executor."""
+    store.prepare()
+    stored = store.new_keys()
+    todo = [spec for key, spec in by_key.items() if key not in stored]
+    jobs = executor.jobs if isinstance(executor, LocalProcesses) else 1
+    batches = cut(todo, engine=engine, jobs=jobs)
+    tally = Tally(runs=len(todo), cost=sum(batch.cost for batch in batches))
+
+    def report(news: News) -> None:
+        tally.done += news.done
+        tally.solved += news.solved
+        tally.spent += news.cost
+        tally.model_steps += news.model_steps
+        progress.show(tally)
+
+    def wanted(batch: Batch) -> Batch:
+        stored.update(store.new_keys())  # another process may have kept some since we began
+        missing = tuple(spec for spec in batch.specs if run_key(spec) not in stored)
+        elsewhere = set(batch.specs) - set(missing)
+        report(News(done=len(elsewhere), cost=sum(run_cost(spec) for spec in elsewhere)))
+        return replace(batch, specs=missing)
+
+    if todo:
+        with progress:
+            executor.run(batches, store, report, wanted)
+    seconds = time.perf_counter() - tally.started
+    return Summary(
+        len(by_key), len(by_key) - len(todo), tally.done, tally.solved, tally.model_steps, seconds
+    )

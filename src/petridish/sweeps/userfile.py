@@ -1,0 +1,39 @@
+"""A user's own file: tasks, activations, inits and sweeps declared outside the package."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from petridish.naming import UserError
+
+
+def load_user_file(path: Path) -> ModuleType:
+    """Import a Python file; every process that loads it gives it the same module name.
+
+    The name is made from the path, so that a worker can receive the file's classes from the process
+    that read it.
+    """
+    path = path.resolve()
+    name = f"petridish_user_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise UserError(f"There is no file {path}. Give the path of a Python file.")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path} is not a Python file. Give a file that ends in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}. "
+            f"Try `python {path.name}` to see where."
+        ) from error
+    return module
