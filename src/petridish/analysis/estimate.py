@@ -1,0 +1,103 @@
+"""Estimates with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def wilson_interval(
+    solved: int | NDArray[Any], runs: int | NDArray[Any], *, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    r"""Bound the probability that a run solves its task.
+
+    Parameters
+    ----------
+    solved, runs : int or array
+        Runs that solved the task, and runs made.
+    level : float, default=0.95
+        Coverage of the two-sided interval.
+
+    Returns
+    -------
+    low, high : array
+        The two :math:`p` with :math:`|\hat p - p| = z \sqrt{p (1 - p) / n}` [Wilson 1927], which
+        keeps its width where sweeps often end: no run solved, or all of them. Without runs, 0 to 1.
+    """
+    s, n = np.asarray(solved, np.float64), np.asarray(runs, np.float64)
+    z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
+    centre = (s + z2 / 2) / (n + z2)
+    safe = np.maximum(n, 1)
+    half = np.sqrt(z2 * (s * (safe - s) / safe + z2 / 4)) / (n + z2)
+    low = np.where(s == 0, 0.0, centre - half)  # exactly, where rounding would say 1e-17
+    high = np.where(s == n, 1.0, centre + half)
+    return low, high
+
+
+def mean_difference(
+    better: tuple[NDArray[Any], NDArray[Any]],
+    worse: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    level: float = 0.95,
+) -> tuple[float, float, float]:
+    """Compare two conditions over many cells: the mean difference of their success probabilities.
+
+    Parameters
+    ----------
+    better, worse : pair of arrays
+        Runs solved and runs made, one entry a cell.
+    level : float
+        Coverage of the two-sided interval.
+
+    Returns
+    -------
+    estimate, low, high : float
+        Each cell weighs the same. The interval adds the squares of the cells' Wilson distances, the
+        method of variance estimates recovery [Zou & Donner 2008; Newcombe 1998 for one cell].
+    """
+    (s1, n1), (s2, n2) = better, worse
+    p1, p2 = s1 / n1, s2 / n2
+    low1, high1 = wilson_interval(s1, n1, level=level)
+    low2, high2 = wilson_interval(s2, n2, level=level)
+    estimate = float(np.mean(p1 - p2))
+    down = math.sqrt(np.sum((p1 - low1) ** 2 + (high2 - p2) ** 2)) / len(p1)
+    up = math.sqrt(np.sum((high1 - p1) ** 2 + (p2 - low2) ** 2)) / len(p1)
+    return estimate, estimate - down, estimate + up
+
+
+def censored_median(times: Sequence[float | None]) -> float:
+    """Give the median of times of which some are only known to lie beyond the budget.
+
+    A run that never converged is censored (None), not dropped: it counts as later than all others.
+    The result is infinite where half of the runs or more did not converge. With an even number of
+    runs the lower of the two middle values is taken, so that it is a time that was measured.
+    """
+    if not times:
+        return math.nan
+    ordered = sorted(math.inf if time is None else time for time in times)
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def bootstrap_median(
+    times: Sequence[float | None],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Bound a censored median by the percentile bootstrap; an end may be infinite."""
+    if not times:
+        return math.nan, math.nan
+    values = np.array([math.inf if time is None else time for time in times])
+    drawn = np.sort(rng.choice(values, (resamples, len(values))), axis=1)
+    medians = drawn[:, (len(values) - 1) // 2]
+    tail = (1 - level) / 2
+    low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
+    return float(low), float(high)

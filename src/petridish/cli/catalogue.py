@@ -1,0 +1,210 @@
+"""Commands that look: list, plan, verdicts, figure, report, bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from petridish.cli.common import (
+    DEFAULT_OUT,
+    DEFAULT_STORE,
+    Id,
+    Json,
+    Out,
+    Scale,
+    Settings,
+    StoreDir,
+    chosen_runs,
+    exit_code,
+    find_experiment,
+    find_sweep,
+    print_json,
+    read_runs,
+)
+from petridish.naming import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from petridish.experiment import Experiment
+    from petridish.store import Reading
+    from petridish.sweeps import Sweep
+
+
+def list_experiments(json: Json = False) -> None:
+    """List every experiment: id, source, scales with their price, claims."""
+    from petridish.papers import EXPERIMENTS
+    from petridish.sweeps.progress import count
+
+    if json:
+        print_json([experiment.as_json() for experiment in EXPERIMENTS.values()])
+        return
+    for experiment in EXPERIMENTS.values():
+        typer.echo(f"{experiment.id}  {experiment.title}  [{experiment.source}]")
+        for name, sweep in experiment.scales.items():
+            steps = count(sweep.model_steps)
+            typer.echo(f"    {name:8}{len(sweep):>9} runs  {steps:>7} model-steps at most")
+        for claim in experiment.claims:
+            typer.echo(f"    ({claim.name}) {claim.text}")
+
+
+def plan(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Price a sweep before it runs, from a calibration of this machine."""
+    from petridish.store import Store
+    from petridish.sweeps.price import calibrate, price
+    from petridish.sweeps.progress import clock, count
+
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    cost = price(sweep, calibrate())
+    stored = len(sweep.among(Store(store).read().table))
+    if json:
+        print_json(
+            {
+                "id": experiment.id,
+                "scale": scale,
+                "runs": cost.runs,
+                "model_steps": cost.model_steps,
+                "seconds": cost.seconds,
+                "jobs": cost.jobs,
+                "stored": stored,
+            }
+        )
+        return
+    typer.echo(f"{experiment.id} at {scale} scale: {cost.runs} runs, {stored} of them stored")
+    typer.echo(f"{count(cost.model_steps)} model-steps if no run ends early")
+    typer.echo(f"at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine")
+    for machines in (10, 100):
+        typer.echo(f"at most {clock(cost.seconds / machines)} on {machines} such machines")
+
+
+def verdicts(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    settings: Settings = None,
+    json: Json = False,
+) -> int:
+    """Judge the claims of an experiment from what is stored."""
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    reading = read_runs(store)
+    runs = chosen_runs(sweep, reading.table, name, store)
+    found = experiment.judge(runs)
+    if json:
+        print_json(
+            {
+                "id": experiment.id,
+                "scale": scale,
+                "verdicts": [verdict.as_json() for verdict in found],
+            }
+        )
+        return exit_code(reading.problems)
+    typer.echo(f"{experiment.id} at {scale} scale, {len(runs)} of {len(sweep)} runs stored")
+    for verdict in found:
+        typer.echo(str(verdict))
+    if not found:
+        typer.echo("No claims are declared.")
+    return exit_code(reading.problems)
+
+
+def figure(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    out: Out = DEFAULT_OUT,
+    settings: Settings = None,
+) -> int:
+    """Draw the figures of an experiment from what is stored, as PNG and SVG."""
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    reading = read_runs(store, curves=True)
+    runs = chosen_runs(sweep, reading.table, name, store)
+    for file in write_figures(experiment, sweep, runs, out, scale):
+        typer.echo(str(file))
+    return exit_code(reading.problems)
+
+
+def write_figures(
+    experiment: Experiment, sweep: Sweep, runs: pl.DataFrame, out: Path, scale: str
+) -> list[Path]:
+    """Draw and save every figure of an experiment."""
+    from petridish.figures import save
+
+    drawings = experiment.drawings(sweep)
+    if not drawings:
+        raise UserError(
+            f"{experiment.id} declares no figure, and none suits its axes. Sweep model.width and "
+            "data.m, keep curves by evaluation.curves=true, or declare figures."
+        )
+    return [
+        file
+        for name, draw in drawings.items()
+        for file in save(draw(runs, experiment.title), out, f"{experiment.id}-{scale}-{name}")
+    ]
+
+
+def report(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]…", help="All that have runs, if none given.")
+    ] = None,
+    store: StoreDir = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = DEFAULT_OUT / "report.html",
+) -> int:
+    """Write one self-contained HTML page of verdicts and figures."""
+    from petridish.papers import EXPERIMENTS
+
+    reading = read_runs(store, curves=True)
+    experiments = [find_experiment(name) for name in names or EXPERIMENTS]
+    parts = [
+        (experiment, scale, sweep)
+        for experiment in experiments
+        for scale, sweep in experiment.scales.items()
+        if not sweep.among(reading.table).is_empty()
+    ]
+    if not parts:
+        wanted = ", ".join(names) if names else "any experiment"
+        raise UserError(f"The store {store} has no runs of {wanted}. Run `petridish run ID` first.")
+    typer.echo(str(write_report(parts, store, out, reading)))
+    return exit_code(reading.problems)
+
+
+def write_report(
+    parts: Sequence[tuple[Experiment, str, Sweep]], store: Path, out: Path, reading: Reading
+) -> Path:
+    """Write the page of some experiments at some scales."""
+    from petridish.report import Chapter, report_page
+
+    chapters = []
+    for experiment, scale, sweep in parts:
+        runs = sweep.among(reading.table)
+        chapters.append(Chapter(experiment, scale, sweep, runs, experiment.judge(runs)))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(report_page(chapters, store=str(store)), encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{out} cannot be written: {error.strerror}. Give another --out."
+        ) from error
+    return out
+
+
+def bench(
+    json: Json = False,
+    quick: Annotated[bool, typer.Option(help="Less of everything; numbers are rougher.")] = False,
+) -> None:
+    """Measure engines against naive PyTorch, and the runner's and the store's overhead."""
+    from petridish.bench import measure, table
+
+    found = measure(quick=quick)
+    if json:
+        print_json(found)
+        return
+    typer.echo(table(found))

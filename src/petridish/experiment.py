@@ -1,0 +1,105 @@
+"""An experiment: sweeps at several scales, claims about them, and figures of them; declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from petridish.analysis import Claim, Verdict
+from petridish.figures import success_heat_map, training_curves
+from petridish.naming import UserError, nearest
+from petridish.sweeps import Sweep, load_user_file
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+Draw = Callable[["pl.DataFrame", str], "Figure"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is run, what is claimed, what is drawn.
+
+    Attributes
+    ----------
+    id, title, source : str
+        Its name on the command line, what it shows, and where the claims come from.
+    scales : mapping of str to Sweep
+        The same experiment at several sizes; the first is the default of a user's own.
+    claims : tuple of Claim
+        Judged together: each at its share of `level`, so that the chance that any of them comes out
+        wrongly decided is at most `level`.
+    figures : mapping of str to function
+        Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
+    """
+
+    id: str
+    title: str
+    source: str
+    scales: Mapping[str, Sweep]
+    claims: tuple[Claim, ...] = ()
+    figures: Mapping[str, Draw] = field(default_factory=dict)
+    level: float = 0.05
+    user_file: Path | None = None
+
+    def sweep(self, scale: str) -> Sweep:
+        """Give the sweep of a scale."""
+        if scale not in self.scales:
+            raise UserError(
+                f"{self.id} has no scale called {scale!r}. {nearest(scale, self.scales)}"
+            )
+        return self.scales[scale]
+
+    def default_scale(self) -> str:
+        """Give the scale that is meant where none is named."""
+        return "laptop" if "laptop" in self.scales else next(iter(self.scales))
+
+    def judge(self, runs: pl.DataFrame) -> list[Verdict]:
+        """Judge every claim from the runs of one scale."""
+        share = self.level / max(1, len(self.claims))
+        return [Verdict(claim, claim.rule.judge(runs, share), share) for claim in self.claims]
+
+    def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:
+        """Give the figures of a sweep: those declared, or those that suit it."""
+        if self.figures:
+            return self.figures
+        suited: dict[str, Draw] = {}
+        if {"model.width", "data.m"} <= set(sweep.axes):
+            suited["success"] = success_heat_map
+        if sweep.base.evaluation.curves:
+            suited["curves"] = training_curves
+        return suited
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe the experiment as `list --json` does."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "source": self.source,
+            "scales": {
+                name: {"runs": len(sweep), "model_steps": sweep.model_steps}
+                for name, sweep in self.scales.items()
+            },
+            "claims": [
+                {"claim": claim.name, "text": claim.text, "source": claim.source}
+                for claim in self.claims
+            ],
+        }
+
+
+def user_experiment(path: Path) -> Experiment:
+    """Give the experiment of a user's own file: its EXPERIMENT, or its SWEEP without claims."""
+    module = load_user_file(path)
+    experiment, sweep = getattr(module, "EXPERIMENT", None), getattr(module, "SWEEP", None)
+    if isinstance(experiment, Experiment):
+        return Experiment(**{**vars(experiment), "user_file": path})
+    if isinstance(sweep, Sweep):
+        title = (module.__doc__ or path.stem).strip().splitlines()[0]
+        return Experiment(path.stem, title, str(path), {"own": sweep}, user_file=path)
+    raise UserError(
+        f"{path} declares no experiment. Define SWEEP = Sweep(…) or EXPERIMENT = Experiment(…) "
+        "in it; docs/extend.md shows how."
+    )

@@ -1,0 +1,71 @@
+"""One house style; the caller's settings come back afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from petridish.naming import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#222222"  # Okabe & Ito's, told apart
+
+
+@contextmanager
+def house_style() -> Iterator[Any]:
+    """Draw inside this; gives `matplotlib.figure.Figure`, which needs no display."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    settings: dict[Any, Any] = {
+        "font.family": "DejaVu Sans",
+        "font.size": 9.0,
+        "axes.titlesize": 10.0,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "text.color": INK,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "petridish",
+    }
+    with matplotlib.rc_context(settings):
+        yield Figure
+
+
+def caption(figure: Figure, title: str, note: str) -> None:
+    """Put a title above and what was run below: every figure carries its scale and n."""
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG; the same table gives the same bytes."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / f"{name}.png", folder / f"{name}.svg"]
+        with house_style():
+            figure.savefig(files[0], dpi=160, metadata={"Software": "petridish"})
+            figure.savefig(files[1], metadata={"Date": None})
+    except OSError as error:
+        raise UserError(
+            f"Figures cannot be written to {folder}: {error.strerror}. Give another --out."
+        ) from error
+    return files
+
+
+def sample_label(m: float) -> str:
+    """Write a sample size as the papers do: 3000 is 3k, infinity ∞."""
+    if m == float("inf"):
+        return "∞"
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if m >= size:
+            return f"{m / size:g}{letter}"
+    return f"{m:g}"

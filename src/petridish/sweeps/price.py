@@ -1,0 +1,94 @@
+"""What a sweep costs before it runs: runs, model-steps, and time from a calibration."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from petridish.models import MLP
+from petridish.sweeps.runner import cores
+from petridish.sweeps.sweep import Sweep
+from petridish.tasks import SparseParity
+from petridish.training import Data, RunSpec, Silent, Training, choose_engine
+
+CALIBRATION_WIDTHS = (10, 100, 1000)
+CALIBRATION_SECONDS = 0.6
+
+
+@dataclass(frozen=True)
+class Price:
+    """The cost of a sweep on this machine if no run ends early: an upper bound."""
+
+    runs: int
+    model_steps: int
+    seconds: float
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds a model-step, on one core, at several amounts of work (multiplications a step)."""
+
+    work: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    def of(self, spec: RunSpec) -> float:
+        """Estimate the seconds a model-step of `spec` takes on one core.
+
+        Between the calibrated amounts of work by a power law; above them in proportion to the
+        work; below them as the smallest.
+        """
+        work = _work(spec)
+        if work <= self.work[0]:
+            return self.seconds[0]
+        if work >= self.work[-1]:
+            return self.seconds[-1] * work / self.work[-1]
+        above = next(i for i, known in enumerate(self.work) if known >= work)
+        share = math.log(work / self.work[above - 1]) / math.log(
+            self.work[above] / self.work[above - 1]
+        )
+        return math.exp(
+            (1 - share) * math.log(self.seconds[above - 1]) + share * math.log(self.seconds[above])
+        )
+
+
+def _work(spec: RunSpec) -> float:
+    weights = sum(parameter.size for parameter in spec.parameters)
+    return float(spec.training.batch_size * weights)
+
+
+def calibrate(engine: str = "auto", widths: Sequence[int] = CALIBRATION_WIDTHS) -> Rates:
+    """Time short runs of three widths on this machine, a couple of seconds in all."""
+    work, seconds = [], []
+    for width in widths:
+        base = RunSpec(
+            task=SparseParity(50, 20),  # not to be learned: every run uses its whole budget
+            data=Data(m=1000, n_test=1000),
+            model=MLP(width=width),
+            training=Training(steps=20),
+        )
+        chosen = choose_engine(base, engine)
+        specs = [replace(base, seed=seed) for seed in range(chosen.stack_size(base))]
+        _timed(chosen.name, specs)  # the first call imports and warms up
+        taken = _timed(chosen.name, specs)
+        steps = max(20, int(20 * CALIBRATION_SECONDS / taken))
+        longer = [replace(spec, training=replace(spec.training, steps=steps)) for spec in specs]
+        work.append(_work(base))
+        seconds.append(_timed(chosen.name, longer) / (steps * len(specs)))
+    return Rates(tuple(work), tuple(seconds))
+
+
+def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
+    started = time.perf_counter()
+    for _ in choose_engine(specs[0], engine).run(specs, Silent()):
+        pass
+    return time.perf_counter() - started
+
+
+def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
+    """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
+    workers = jobs or cores()
+    total = sum(rates.of(spec) * spec.training.steps * seeds for spec, seeds in sweep.shapes())
+    return Price(len(sweep), sweep.model_steps, total / workers, workers)
