@@ -45,11 +45,16 @@ def decrease_test(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Test by Fisher whether success fell: one-sided exact p-value of «(solved, runs) or worse»."""
     (s1, n1), (s2, n2) = before, after
     solved, runs = s1 + s2, n1 + n2
+    whole = _log_choose(runs, n2)
     tail = sum(
-        math.comb(solved, i) * math.comb(runs - solved, n2 - i)
+        math.exp(_log_choose(solved, i) + _log_choose(runs - solved, n2 - i) - whole)
         for i in range(max(0, n2 - (runs - solved)), s2 + 1)
     )
-    return tail / math.comb(runs, n2)
+    return min(1.0, tail)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

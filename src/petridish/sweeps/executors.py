@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import queue
 import signal
@@ -126,6 +127,31 @@ def _interruptible() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ignore Ctrl-C for a moment: processes started now ignore it for good.
+
+    A terminal sends Ctrl-C to workers too, but it is the parent that tells them to stop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _context() -> Any:
+    """Fork workers from a small server that has imported PyTorch once, where the system can."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["petridish.training.stacked"])
+    return context
+
+
 class LocalProcesses:
     """One single-threaded process a core; each takes the next batch when it is free."""
 
@@ -140,7 +166,7 @@ class LocalProcesses:
         wanted: Callable[[Batch], Batch],
     ) -> None:
         """Carry out the batches; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
-        context = multiprocessing.get_context("spawn")
+        context = _context()
         news: multiprocessing.Queue[News] = context.Queue()
         stop = context.Event()
         with _interruptible() as interrupted:
@@ -148,11 +174,15 @@ class LocalProcesses:
                 self.jobs,
                 mp_context=context,
                 initializer=_start_worker,
-                initargs=(news, stop, store.folder, self.user_file, os.getpid()),
+                initargs=(news, stop, store.folder, self.user_file),
             )
             try:
+                with _deaf():
+                    pool.submit(os.getpid)  # starts the fork server
                 self._drive(pool, batches, news, interrupted, report, wanted)
             except BrokenProcessPool as error:
+                if interrupted.is_set():
+                    raise KeyboardInterrupt from error
                 raise UserError(
                     "A worker process was killed, perhaps for want of memory. The runs that had "
                     "ended are kept; give the same command again to go on, with a lower --jobs if "
@@ -208,21 +238,21 @@ def _start_worker(
     stop: Any,
     folder: Path,
     user_file: Path | None,
-    parent: int,
 ) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     if user_file is not None:
         load_user_file(user_file)
     _worker = _Worker(Store(folder), news.put, stop.is_set)
 
 
-def _die_with(parent: int) -> None:
-    """End this process when its parent is gone; every shard is whole or absent."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+def _die_with_parent() -> None:
+    """End this process when the one that asked for it is gone; every shard is whole or absent."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _carry_out(batch: Batch) -> None:

@@ -112,7 +112,9 @@ class Sweep:
         }
         for axis, values in self.axes.items():
             for value in values:
-                columns = flat(with_value(first, axis, value))
+                columns = {axis: list(value) if isinstance(value, tuple) else value}
+                if is_dataclass(value):
+                    columns = flat(with_value(first, axis, value))
                 for column in (axis, f"{axis}.code"):
                     if column in columns:
                         allowed.setdefault(column, []).append(columns[column])
@@ -136,7 +138,8 @@ def _is_among(table: pl.DataFrame, column: str, values: list[Any]) -> pl.Expr:
         for value in some:
             among = among | (pl.col(column) == pl.lit(pl.Series([value]))).fill_null(value=False)
     elif some:
-        among = among | pl.col(column).is_in(some).fill_null(value=False)
+        cast = pl.Series(some, dtype=table.schema[column], strict=False)
+        among = among | pl.col(column).is_in(cast.implode()).fill_null(value=False)
     return among
 
 

@@ -1,0 +1,1 @@
+"""Tests: claims about petridish, each a sentence."""

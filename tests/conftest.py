@@ -1,0 +1,40 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
+settings.load_profile("repeatable")
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give `seed` one value, or several by PETRIDISH_TEST_SEEDS=0,1,2: a claim holds for all."""
+    if "seed" in metafunc.fixturenames:
+        seeds = os.environ.get("PETRIDISH_TEST_SEEDS", "0").split(",")
+        metafunc.parametrize("seed", [int(seed) for seed in seeds])
+
+
+@pytest.fixture
+def petridish(tmp_path: Path) -> Command:
+    """Give the command line as a user has it: a new process in an empty folder."""
+
+    def command(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "petridish.cli.main", *map(str, arguments)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return command

@@ -1,0 +1,345 @@
+"""Engines against the reference, and a run against itself in other company."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from petridish.models import MLP, Bernoulli, Identity, Init, Paired, Power, Sparse, Uniform
+from petridish.naming import UserError, describe
+from petridish.tasks import SparseAnd, SparseParity, TruthTable
+from petridish.training import (
+    ENGINES,
+    LOSSES,
+    ONLINE,
+    OPTIMISERS,
+    SGD,
+    CrossEntropy,
+    Data,
+    Engine,
+    Evaluation,
+    Hinge,
+    Logistic,
+    Outcome,
+    Piece,
+    RunRecord,
+    RunSpec,
+    Schedule,
+    Silent,
+    Square,
+    Training,
+    choose_engine,
+    load_engine,
+    per_layer,
+    step_schedule,
+)
+from tests.test_models import ALL_INITS, ALL_MODELS
+
+OTHERS = [engine for name, engine in ENGINES.items() if name != "reference"]
+STEPS = 50
+
+
+def spec_of(**changes: Any) -> RunSpec:
+    """Give a small run that keeps its loss at every step."""
+    training = changes.pop("training", {})
+    base: dict[str, Any] = {
+        "task": SparseParity(12, 3),
+        "data": Data(m=80, n_test=300),
+        "model": MLP(10),
+        "training": Training(steps=STEPS, target_error=None, batch_size=8, **training),
+        "evaluation": Evaluation(every=1, curves=True),
+    }
+    return RunSpec(**(base | changes))
+
+
+SPECS = {
+    **{f"model {describe(model)}": spec_of(model=model) for model in ALL_MODELS},
+    **{f"init {describe(init)}": spec_of(init=init) for init in ALL_INITS},
+    **{f"loss {name}": spec_of(training={"loss": loss()}) for name, loss in LOSSES.items()},
+    **{
+        f"optimiser {name}": spec_of(training={"optimiser": make(), "learning_rate": 0.01})
+        for name, make in OPTIMISERS.items()
+    },
+    "momentum": spec_of(training={"optimiser": SGD(0.9), "learning_rate": 0.02}),
+    "online": spec_of(data=Data(n_test=300)),
+    "noise": spec_of(data=Data(m=80, n_test=300, label_noise=0.3)),
+    "online noise": spec_of(data=Data(n_test=300, label_noise=0.3)),
+    "and": spec_of(task=SparseAnd(12, 2)),
+    "table": spec_of(task=TruthTable(70, (0, 1, 1, 0), (3, 69))),
+    "steps": spec_of(training={"schedule": step_schedule((10, 30), 0.3)}),
+    "layers": spec_of(training={"schedule": per_layer((1.0, 0.1), (0.0, 2.0))}),
+    "parameters": spec_of(training={"schedule": per_layer((1.0, 0.5, 0.1, 0.0))}),
+    "phases": spec_of(
+        training={"schedule": Schedule((Piece(0, (1.0, 0.0)), Piece(5, (0.0, 1.0))))}
+    ),
+    "no decay": spec_of(training={"weight_decay": 0.0}),
+    "one neuron, one example": spec_of(
+        model=MLP(1), training={}, data=Data(m=1, n_test=7), task=SparseParity(3, 1)
+    ),
+}
+
+
+def records(engine: Engine, specs: list[RunSpec]) -> list[RunRecord]:
+    """Carry out runs and give their records in the order of the specs."""
+    found = {record.spec: record for record in engine.run(specs, Silent())}
+    return [found[spec] for spec in specs]
+
+
+@pytest.mark.parametrize("engine", OTHERS, ids=lambda engine: engine.name)
+@pytest.mark.parametrize("name", SPECS)
+def test_losses_agree_with_the_reference(engine: Engine, name: str, seed: int) -> None:
+    """From one spec, every loss of the first 50 steps agrees to 1e-4; so do the final errors.
+
+    Agreement at step 1 needs the same weights and the same minibatch, at step t the same gradients
+    before it: this is also the test that all engines see the same data. Runs that see a flipped
+    label, another example or another weight differ in the first digit.
+    """
+    specs = [replace(SPECS[name], seed=seed + i) for i in range(3)]
+    ours = records(engine, specs)
+    reference = records(load_engine("reference"), specs)
+    for mine, theirs in zip(ours, reference, strict=True):
+        losses = np.array([mine.curves.train_loss, theirs.curves.train_loss])[:, 1:]
+        assert losses.shape == (2, STEPS)
+        assert np.allclose(losses[0], losses[1], rtol=1e-4, atol=1e-7)
+        assert mine.curves.step == theirs.curves.step == list(range(STEPS + 1))
+        # A rounding may move an example across the boundary: at most 1 of 300 here. A paired
+        # network starts as the zero function, whose sign is all rounding.
+        first = 5 if isinstance(mine.spec.init, Paired) else 0
+        for name, one in (("test_error", 1 / 250), ("train_error", 1 / 70)):
+            errors = getattr(mine.curves, name)[first:], getattr(theirs.curves, name)[first:]
+            assert np.allclose(*errors, atol=one, equal_nan=True)
+        assert (mine.outcome, mine.steps) == (theirs.outcome, theirs.steps)
+
+
+def signature(record: RunRecord) -> Any:
+    """Give all of a record that must not depend on its company, as text: NaN equals NaN."""
+    ending = (record.outcome, record.solved_at, record.steps)
+    return repr((ending, record.test_error, record.train_loss, record.curves))
+
+
+MIXED: list[Init] = [Uniform(), Sparse(2), Bernoulli()]
+COMPANY = {
+    "hinge": spec_of(),
+    "odd sizes": spec_of(model=MLP(7), task=SparseParity(31, 2), training={"loss": Square()}),
+    "logistic": spec_of(training={"loss": Logistic(), "optimiser": OPTIMISERS["adamw"]()}),
+    "classes": spec_of(training={"loss": CrossEntropy(), "optimiser": SGD(0.9)}),
+    "online": spec_of(data=Data(n_test=300, label_noise=0.1)),
+    "deep": spec_of(model=MLP(9, (5,), Power(2)), training={"learning_rate": 0.01}),
+}
+
+
+@pytest.mark.parametrize("engine", OTHERS, ids=lambda engine: engine.name)
+@pytest.mark.parametrize("name", COMPANY)
+def test_a_record_does_not_depend_on_the_stack(engine: Engine, name: str) -> None:
+    """Alone, in a stack of 7 and in a stack of 64 in another order: the same record, bit by bit.
+
+    The stack of 64 mixes rates, decays, initialisations and sample sizes, and its runs leave it at
+    different times.
+    """
+    base = replace(COMPANY[name], training=replace(COMPANY[name].training, target_error=0.42))
+    specs = [
+        replace(
+            base,
+            seed=i,
+            init=MIXED[i % 3],
+            data=replace(base.data, m=base.data.m if base.data.online else 60 + i % 5),
+            training=replace(
+                base.training, learning_rate=0.01 * (1 + i % 4), weight_decay=0.01 * (i % 2)
+            ),
+        )
+        for i in range(64)
+    ]
+    shuffled = random.Random(0).sample(specs, 64)
+    in_64 = dict(zip(shuffled, map(signature, records(engine, shuffled)), strict=True))
+    in_7 = dict(zip(specs[:7], map(signature, records(engine, specs[:7])), strict=True))
+    for spec in specs[:7]:
+        assert in_7[spec] == in_64[spec]
+        assert signature(records(engine, [spec])[0]) == in_64[spec]
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+def test_a_run_is_solved_when_its_whole_held_out_sample_says_so(engine: Engine) -> None:
+    """The step of success is that of the first evaluation at or below the target, as its curve."""
+    spec = RunSpec(
+        task=SparseParity(12, 2),
+        data=Data(m=300, n_test=2000),
+        model=MLP(60),
+        training=Training(steps=3000),
+        evaluation=Evaluation(every=50, curves=True),
+    )
+    (with_curves,) = records(engine, [spec])
+    (without,) = records(engine, [replace(spec, evaluation=Evaluation(every=50))])
+
+    assert with_curves.outcome is without.outcome is Outcome.SOLVED
+    assert with_curves.solved_at == without.solved_at == with_curves.curves.step[-1]
+    assert with_curves.test_error == without.test_error == with_curves.curves.test_error[-1] <= 0.1
+    assert all(error > 0.1 for error in with_curves.curves.test_error[:-1])
+    assert without.curves.step == []
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+def test_a_run_out_of_steps_keeps_its_last_errors(engine: Engine) -> None:
+    """The budget is measured at its end, also when it is no multiple of the evaluation's."""
+    spec = spec_of(
+        training={}, evaluation=Evaluation(every=20, curves=True), task=SparseParity(12, 6)
+    )
+    spec = replace(spec, training=replace(spec.training, steps=45, target_error=0.01))
+    (record,) = records(engine, [spec])
+
+    assert record.outcome is Outcome.OUT_OF_STEPS
+    assert record.solved_at is None
+    assert record.steps == 45
+    assert record.curves.step == [0, 20, 40, 45]
+    assert record.test_error == record.curves.test_error[-1]
+    assert math.isnan(record.curves.train_loss[0])
+    assert record.train_loss == record.curves.train_loss[-1]
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+def test_a_diverged_run_is_a_result(engine: Engine) -> None:
+    """A loss that is no longer finite ends the run at that step; its neighbours go on."""
+    wild = spec_of(training={"loss": Square(), "learning_rate": 50.0})
+    calm = spec_of(training={"loss": Square(), "learning_rate": 0.01})
+    first, second = records(engine, [wild, calm])
+
+    assert first.outcome is Outcome.DIVERGED
+    assert first.solved_at is None
+    assert 1 <= first.steps < STEPS
+    assert math.isnan(first.test_error)
+    assert second.outcome is Outcome.OUT_OF_STEPS
+    (reference,) = records(load_engine("reference"), [wild])
+    assert first.steps == reference.steps
+
+
+def test_label_noise_touches_training_labels_only() -> None:
+    """A share p of training labels is flipped (4.5 standard errors), and no held-out label."""
+    from petridish.training.data import test_examples, training_examples
+
+    clean = RunSpec(task=SparseParity(20, 3), data=Data(m=5000))
+    noisy = replace(clean, data=Data(m=5000, label_noise=0.2))
+    before = training_examples([clean], 0, 5000)
+    after = training_examples([noisy], 0, 5000)
+    share = np.mean(before.labels != after.labels)
+
+    assert np.array_equal(before.x, after.x)
+    assert abs(share - 0.2) < 4.5 * math.sqrt(0.16 / 5000)
+    assert np.array_equal(test_examples([clean]).labels, test_examples([noisy]).labels)
+    part = training_examples([noisy], 1000, 10)
+    assert np.array_equal(part.labels, after.labels[:, 1000:1010])
+
+
+def test_an_offline_run_sees_the_beginning_of_the_online_stream() -> None:
+    """The m training examples are the first m of an endless stream: data at one seed agree."""
+    from petridish.training.data import training_examples
+
+    offline = training_examples([RunSpec(task=SparseParity(20, 3), data=Data(m=64))], 0, 64)
+    online = training_examples([RunSpec(task=SparseParity(20, 3), data=Data(m=ONLINE))], 0, 64)
+
+    assert np.array_equal(offline.x, online.x)
+
+
+def test_a_failing_run_does_not_slow_down_when_its_weights_die() -> None:
+    """Denormal numbers are flushed: the last 2000 of 6000 steps take no longer than the first.
+
+    With the decay below, weights shrink by e^−120 within the first 2400 steps and are denormal
+    long before the end. Without flushing, the last part takes over 5 times the first; the bound of
+    3 leaves room for a noisy machine.
+    """
+    import time
+
+    class Clock(Silent):
+        def __init__(self) -> None:
+            self.times: list[float] = []
+
+        def stepped(self, model_steps: int) -> None:
+            self.times.append(time.perf_counter())
+
+    spec = RunSpec(
+        task=SparseParity(50, 25),
+        data=Data(m=1000, n_test=100),
+        model=MLP(1000),
+        training=Training(steps=6000, weight_decay=0.5, learning_rate=0.1, target_error=None),
+        evaluation=Evaluation(every=6000),
+    )
+    clock = Clock()
+    list(load_engine("torch").run([spec], clock))
+    first = clock.times[2000] - clock.times[0]
+    last = clock.times[-1] - clock.times[-2001]
+
+    assert last < 3 * first
+
+
+def test_the_callers_torch_settings_come_back() -> None:
+    """An engine computes in one thread, and gives the caller's threads back."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        list(load_engine("torch").run([spec_of()], Silent()))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_engines_are_chosen_by_name_or_by_speed() -> None:
+    """`auto` takes the fastest engine that serves; an unknown name meets its nearest."""
+    assert choose_engine(spec_of()).name == "torch"
+    assert choose_engine(spec_of(), "reference").name == "reference"
+    with pytest.raises(UserError) as error:
+        choose_engine(spec_of(), "torhc")
+    assert str(error.value) == "There is no engine called 'torhc'. Did you mean torch?"
+
+
+def test_a_stopped_stack_gives_up_its_runs() -> None:
+    """A monitor that stops ends the call at once, without a record."""
+
+    class Stop(Silent):
+        def stopped(self) -> bool:
+            return True
+
+    for engine in ENGINES.values():
+        assert list(engine.run([spec_of()], Stop())) == []
+
+
+def test_impossible_combinations_are_refused_before_training() -> None:
+    """`check` meets what only the whole spec can know."""
+    refused = {
+        "The loss hinge compares the sign of one output with ±1 labels, but the task has 5 "
+        "classes. Use cross_entropy.": lambda: Hinge().n_outputs(5),
+        "The loss cross_entropy needs classes, but the task has 0. Use square.": lambda: (
+            CrossEntropy().n_outputs(0)
+        ),
+        "Sparse: s=13 weights a neuron, but there are only 12 inputs. Give s from 1 to 12.": (
+            spec_of(init=Sparse(13)).check
+        ),
+        "Paired: the last hidden layer has 3 neurons, which cannot be paired. "
+        "Give an even width, such as 4.": spec_of(model=MLP(3), init=Paired()).check,
+        "The schedule gives 3 factors (1.0, 1.0, 1.0), but the model has 2 layers and 4 "
+        "parameters. Give as many as one of these.": (
+            spec_of(training={"schedule": per_layer((1.0, 1.0, 1.0))}).check
+        ),
+    }
+    for sentence, act in refused.items():
+        with pytest.raises(UserError) as error:
+            act()
+        assert str(error.value) == sentence
+
+
+def test_linear_nets_cannot_learn_parities() -> None:
+    """A sanity check of the science: without a nonlinearity the error stays at chance."""
+    spec = RunSpec(
+        task=SparseParity(12, 2),
+        data=Data(n_test=2000),
+        model=MLP(20, activation=Identity()),
+        training=Training(steps=500),
+    )
+    (record,) = records(load_engine("torch"), [spec])
+
+    assert record.outcome is Outcome.OUT_OF_STEPS
+    assert 0.45 < record.test_error < 0.55

@@ -1,0 +1,192 @@
+"""Models and initialisations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from petridish.models import (
+    ACTIVATIONS,
+    INITS,
+    MLP,
+    Bernoulli,
+    Identity,
+    Init,
+    KaimingGaussian,
+    Paired,
+    Power,
+    ReLU,
+    Sparse,
+    Uniform,
+    XavierUniform,
+)
+from petridish.naming import UserError, describe, parse_choice
+
+ALL_INITS: list[Any] = [
+    Uniform(),
+    XavierUniform(),
+    KaimingGaussian(),
+    Bernoulli(),
+    Sparse(2),
+    Paired(),
+    Paired(Sparse(3)),
+]
+ALL_MODELS = [
+    MLP(6),
+    MLP(6, activation=Power(2)),
+    MLP(4, (2, 6)),
+    MLP(4, (4,), Identity()),
+]
+
+
+def test_the_suites_cover_everything() -> None:
+    """A new initialisation or activation must join the lists above."""
+    assert {type(init) for init in ALL_INITS} == set(INITS.values())
+    assert {type(model.activation) for model in ALL_MODELS} == set(ACTIVATIONS.values())
+
+
+def draw(init: Init, model: MLP, seeds: list[int], n: int = 20) -> list[Any]:
+    """Draw all parameters of a model on n inputs."""
+    return init.draw(model.parameters(n, 1), seeds)
+
+
+@pytest.mark.parametrize("init", ALL_INITS, ids=describe)
+@pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
+def test_a_draw_has_its_shapes_and_is_a_runs_own(init: Init, model: MLP, seed: int) -> None:
+    """Every parameter has its shape, and a run's values do not depend on the other runs."""
+    parameters = model.parameters(20, 1)
+    together = init.draw(parameters, [seed, seed + 1, seed + 2])
+    alone = init.draw(parameters, [seed + 1])
+
+    for parameter, many, one in zip(parameters, together, alone, strict=True):
+        assert many.shape == (3, *parameter.shape)
+        assert many.dtype == np.float32
+        assert np.array_equal(many[1], one[0])
+
+
+def test_uniform_is_pytorchs_default(seed: int) -> None:
+    """Bounds as in nn.Linear, and 40000 weights from the same distribution (error rate 1e-4)."""
+    from scipy.stats import ks_2samp
+
+    torch.manual_seed(seed)
+    theirs = torch.nn.Linear(50, 800)
+    ours = Uniform().draw(MLP(800).parameters(50, 1), [seed])
+    for mine, other in ((ours[0], theirs.weight), (ours[1], theirs.bias)):
+        assert np.abs(mine).max() <= 1 / sqrt(50)
+        assert ks_2samp(mine.ravel(), other.detach().numpy().ravel()).pvalue > 1e-4
+
+
+def test_scales_of_the_named_inits(seed: int) -> None:
+    """Xavier's bound, Kaiming's variance and Bernoulli's two values, in every layer."""
+    model = MLP(300, (200,))
+    for parameter, xavier, kaiming, signs in zip(
+        model.parameters(50, 1),
+        draw(XavierUniform(), model, [seed], 50),
+        draw(KaimingGaussian(), model, [seed], 50),
+        draw(Bernoulli(), model, [seed], 50),
+        strict=True,
+    ):
+        bound = sqrt(6 / (parameter.fan_in + parameter.fan_out))
+        assert np.abs(xavier).max() <= bound
+        assert set(np.abs(signs).ravel().tolist()) == {float(np.float32(bound))}
+        if parameter.size >= 1000:
+            assert np.abs(xavier).max() > 0.98 * bound
+            spread = kaiming.std() / sqrt(2 / parameter.fan_in)
+            assert abs(spread - 1) < 5 / sqrt(2 * parameter.size)
+            assert abs(np.mean(signs > 0) - 0.5) < 2.5 / sqrt(parameter.size)
+
+
+@pytest.mark.parametrize("s", [1, 2, 7, 20])
+def test_sparse_gives_each_neuron_s_ones(s: int, seed: int) -> None:
+    """Row sums are s, entries 0 or 1; all other parameters are those of `Uniform`."""
+    model = MLP(30)
+    weights, *rest = draw(Sparse(s), model, [seed])
+
+    assert set(np.unique(weights)) <= {0.0, 1.0}
+    assert (weights.sum(axis=2) == s).all()
+    for ours, uniform in zip(rest, draw(Uniform(), model, [seed])[1:], strict=True):
+        assert np.array_equal(ours, uniform)
+
+
+@pytest.mark.parametrize("base", [Uniform(), Sparse(2), KaimingGaussian()], ids=describe)
+@pytest.mark.parametrize("model", [MLP(6), MLP(5, (8,))], ids=describe)
+def test_paired_networks_start_as_the_zero_function(base: Init, model: MLP, seed: int) -> None:
+    """Pairs cancel exactly, at every input."""
+    weights = [torch.from_numpy(w) for w in draw(Paired(base), model, [seed])]
+    x = torch.randn(1, 40, 20)
+
+    assert model.forward(weights, x).abs().max() < 1e-6
+    hidden = weights[-4]
+    half = hidden.shape[1] // 2
+    assert torch.equal(hidden[:, :half], hidden[:, half:])
+
+
+def plain_forward(model: MLP, weights: list[Any], x: Any) -> Any:
+    """Compute the network in NumPy, one run and one example at a time."""
+    functions: dict[type, Callable[[Any], Any]] = {
+        ReLU: lambda z: np.maximum(z, 0),
+        Identity: lambda z: z,
+    }
+    function = functions.get(type(model.activation), lambda z: z**2)
+    layers = list(zip(weights[::2], weights[1::2], strict=True))
+    for depth, (weight, bias) in enumerate(layers):
+        x = weight @ x + bias
+        x = function(x) if depth < len(layers) - 1 else x
+    return x
+
+
+@pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
+def test_forward_is_the_formula(model: MLP, seed: int) -> None:
+    """A stack of runs gives each run its own network's outputs."""
+    drawn = draw(Uniform(), model, [seed, seed + 1])
+    x = np.random.default_rng(seed).standard_normal((2, 5, 20)).astype(np.float32)
+    outputs = model.forward([torch.from_numpy(w) for w in drawn], torch.from_numpy(x)).numpy()
+
+    assert outputs.shape == (2, 5, 1)
+    for run in range(2):
+        for example in range(5):
+            expected = plain_forward(model, [w[run] for w in drawn], x[run, example])
+            assert np.allclose(outputs[run, example], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("init", ALL_INITS, ids=describe)
+def test_the_text_of_an_init_reads_back(init: Init) -> None:
+    """`describe` and `parse_choice` are inverse."""
+    assert parse_choice(describe(init), INITS, what="init") == init
+
+
+REFUSED = [
+    (
+        lambda: MLP(0),
+        "MLP: a hidden layer of width 0 was asked for. Give a width of at least 1.",
+    ),
+    (
+        lambda: MLP(3, (2, -1)),
+        "MLP: a hidden layer of width -1 was asked for. Give a width of at least 1.",
+    ),
+    (lambda: Sparse(0), "Sparse: s=0. Give a neuron at least 1 weight to start with."),
+    (lambda: Power(0), "Power: k=0. Give an exponent of at least 1."),
+    (
+        lambda: draw(Sparse(21), MLP(3), []),
+        "Sparse: s=21 weights a neuron, but there are only 20 inputs. Give s from 1 to 20.",
+    ),
+    (
+        lambda: draw(Paired(), MLP(3), []),
+        "Paired: the last hidden layer has 3 neurons, which cannot be paired. "
+        "Give an even width, such as 4.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), REFUSED)
+def test_what_makes_no_sense_is_refused(make: Any, sentence: str) -> None:
+    """One sentence: what was wrong, what was given, what to do."""
+    with pytest.raises(UserError) as error:
+        make()
+
+    assert str(error.value) == sentence
