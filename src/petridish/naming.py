@@ -23,11 +23,11 @@ class UserError(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known names are close to `name`, as the end of an error message."""
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
-    matches = [n for n in names if n.lower() in close]
-    if matches:
-        return f"Did you mean {' or '.join(matches)}?"
-    return f"Known: {', '.join(names)}."
+    closeness = {n: difflib.SequenceMatcher(None, name.lower(), n.lower()).ratio() for n in names}
+    best = max(closeness.values(), default=0.0)
+    if best < 0.6:
+        return f"Known: {', '.join(names)}."
+    return f"Did you mean {' or '.join(n for n in names if closeness[n] > best - 0.1)}?"
 
 
 def describe(value: object) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
+from typer.exceptions import Abort, TyperException
 
 from petridish import __version__
 from petridish.cli import catalogue, running, storing
 from petridish.naming import UserError
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     add_completion=False,
@@ -54,17 +56,14 @@ def run_command(arguments: list[str]) -> int:
         code = app(arguments, standalone_mode=False)
     except UserError as error:
         return _fail(str(error))
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "petridish"
-        return _fail(f"{error.format_message()} Try `{where} --help`.")
-    except click.ClickException as error:
-        return _fail(error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+    except TyperException as error:  # an unknown option, a missing argument
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "petridish"
+        return _fail(f"{error.format_message().rstrip('.')}. Try `{where} --help`.")
+    except (KeyboardInterrupt, Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # what Typer makes of Ctrl-C
         print("petridish: interrupted; give the same command again to go on.", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output has left, as `head` does
-        sys.stderr.close()
-        return 0
     return code if isinstance(code, int) else 0
 
 

@@ -44,7 +44,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._seen: set[Path] = set()  # shards whose keys `new_keys` has given
+        self._seen: set[Path] = set()  # shards whose keys are known
+        self._keys: set[str] = set()
 
     def prepare(self) -> None:
         """Make the folder, and refuse one that cannot be written, before anything is trained."""
@@ -111,11 +112,12 @@ class Store:
         unique = whole.unique(subset="key", keep="first", maintain_order=True)
         return Reading(unique, tuple(problems))
 
-    def new_keys(self) -> set[str]:
-        """Give the keys of the shards that came since this was last asked."""
+    def keys(self) -> set[str]:
+        """Give the keys of all runs, reading only the shards that came since this was asked."""
         fresh = [path for path in self.shards() if path not in self._seen]
         self._seen.update(fresh)
-        return set(self._read(fresh, CURVES).table["key"])
+        self._keys |= set(self._read(fresh, CURVES).table["key"])
+        return self._keys
 
 
 class _Unreadable(Exception):

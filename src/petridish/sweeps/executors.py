@@ -129,18 +129,18 @@ def _interruptible() -> Iterator[threading.Event]:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment: processes started now ignore it for good.
+    """Hear Ctrl-C only afterwards; processes started now never hear it.
 
     A terminal sends Ctrl-C to workers too, but it is the parent that tells them to stop.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _context() -> Any:

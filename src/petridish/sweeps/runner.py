@@ -82,7 +82,7 @@ def run_specs(
 ) -> Summary:
     """Carry out runs given by key, on an executor."""
     store.prepare()
-    stored = store.new_keys()
+    stored = store.keys()
     todo = [spec for key, spec in by_key.items() if key not in stored]
     jobs = executor.jobs if isinstance(executor, LocalProcesses) else 1
     batches = cut(todo, engine=engine, jobs=jobs)
@@ -96,8 +96,8 @@ def run_specs(
         progress.show(tally)
 
     def wanted(batch: Batch) -> Batch:
-        stored.update(store.new_keys())  # another process may have kept some since we began
-        missing = tuple(spec for spec in batch.specs if run_key(spec) not in stored)
+        kept = store.keys()  # another process may have kept some since we began
+        missing = tuple(spec for spec in batch.specs if run_key(spec) not in kept)
         elsewhere = set(batch.specs) - set(missing)
         report(News(done=len(elsewhere), cost=sum(run_cost(spec) for spec in elsewhere)))
         return replace(batch, specs=missing)

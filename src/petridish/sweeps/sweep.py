@@ -105,26 +105,31 @@ class Sweep:
         import polars as pl
 
         first = next(self.specs())
-        allowed = {
-            column: [value]
+        conditions = [
+            _is_among(table, column, [value])
             for column, value in flat(first).items()
             if not any(_related(axis, column) for axis in self.axes)
-        }
+        ]
         for axis, values in self.axes.items():
-            for value in values:
-                columns = {axis: list(value) if isinstance(value, tuple) else value}
-                if is_dataclass(value):
-                    columns = flat(with_value(first, axis, value))
-                for column in (axis, f"{axis}.code"):
-                    if column in columns:
-                        allowed.setdefault(column, []).append(columns[column])
-        conditions = [_is_among(table, column, values) for column, values in allowed.items()]
+            wholes = [value for value in values if is_dataclass(value)]
+            parts = [list(v) if isinstance(v, tuple) else v for v in values if v not in wholes]
+            among = [_is_among(table, axis, parts)] if parts else []
+            for whole in wholes:
+                columns = flat(with_value(first, axis, whole)).items()
+                same = [_is_among(table, c, [v]) for c, v in columns if _covers(axis, c)]
+                among.append(pl.all_horizontal(same))
+            conditions.append(pl.any_horizontal(among))
         return table.filter(pl.all_horizontal(conditions))
 
 
+def _covers(axis: str, column: str) -> bool:
+    """Say whether a column is an axis or a part of it."""
+    return f"{column}.".startswith(f"{axis}.")
+
+
 def _related(axis: str, column: str) -> bool:
-    """Say whether a column changes with an axis: the axis itself, a part of it, or a whole."""
-    return f"{column}.".startswith(f"{axis}.") or axis.startswith(f"{column}.")
+    """Say whether a column changes with an axis: the axis itself, a part or the whole of it."""
+    return _covers(axis, column) or _covers(column, axis)
 
 
 def _is_among(table: pl.DataFrame, column: str, values: list[Any]) -> pl.Expr:

@@ -1,0 +1,256 @@
+"""Specs: what is refused, and the key that names a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petridish.models import MLP, Identity, Sparse
+from petridish.naming import UserError, describe, nearest, parse_choice, split
+from petridish.sweeps import load_user_file
+from petridish.sweeps.sweep import CHOICES
+from petridish.tasks import SparseAnd, SparseOr, SparseParity
+from petridish.training import (
+    ONLINE,
+    SGD,
+    Adam,
+    Data,
+    Evaluation,
+    Hinge,
+    Piece,
+    RunSpec,
+    Schedule,
+    Square,
+    Training,
+    flat,
+    run_key,
+    step_schedule,
+)
+
+SPEC = RunSpec(task=SparseParity(20, 3))
+
+REFUSED = [
+    (
+        lambda: Data(m=0),
+        "Data: m=0 training examples were asked for. "
+        "Give a whole number from 1 to 2^32, or inf for fresh examples at each step.",
+    ),
+    (
+        lambda: Data(m=2.5),
+        "Data: m=2.5 training examples were asked for. "
+        "Give a whole number from 1 to 2^32, or inf for fresh examples at each step.",
+    ),
+    (
+        lambda: Data(label_noise=1.5),
+        "Data: label_noise=1.5. Give a probability from 0 to 1.",
+    ),
+    (
+        lambda: Data(n_test=0),
+        "Data: n_test=0 held-out examples were asked for. Give at least 1.",
+    ),
+    (
+        lambda: Training(learning_rate=-0.1),
+        "Training: learning_rate=-0.1. Give a number of at least 0.",
+    ),
+    (
+        lambda: Training(weight_decay=math.inf),
+        "Training: weight_decay=inf. Give a number of at least 0.",
+    ),
+    (lambda: Training(steps=0), "Training: steps=0. Give a whole number of at least 1."),
+    (lambda: Training(batch_size=0), "Training: batch_size=0. Give a whole number of at least 1."),
+    (
+        lambda: Training(target_error=2.0),
+        "Training: target_error=2.0. "
+        "Give an error rate from 0 to 1, or none to use the whole budget.",
+    ),
+    (
+        lambda: Evaluation(every=0),
+        "Evaluation: every=0. Give a whole number of steps, at least 1.",
+    ),
+    (
+        lambda: replace(SPEC, seed=-1),
+        "RunSpec: seed=-1. Give a whole number from 0 to 2^64 − 1.",
+    ),
+    (lambda: SGD(1.0), "SGD: momentum=1.0. Give a number from 0 to below 1."),
+    (
+        lambda: Adam(beta1=1.0),
+        "Adam: beta1=1.0, beta2=0.999, epsilon=1e-08. "
+        "Give betas from 0 to below 1 and a positive epsilon.",
+    ),
+    (
+        lambda: Schedule((Piece(5), Piece(5))),
+        "The schedule's pieces start at the steps [5, 5]. "
+        "Give steps from 0 on, in order, each once.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), REFUSED)
+def test_what_makes_no_sense_is_refused(make: Any, sentence: str) -> None:
+    """One sentence: what was wrong, what was given, what to do."""
+    with pytest.raises(UserError) as error:
+        make()
+
+    assert str(error.value) == sentence
+
+
+def leaves(value: Any) -> list[tuple[str, ...]]:
+    """List the path of every field in a spec that holds no further fields."""
+    found = []
+    for part in fields(value):
+        inner = getattr(value, part.name)
+        if is_dataclass(inner) and fields(inner):
+            found += [(part.name, *rest) for rest in leaves(inner)]
+        else:
+            found.append((part.name,))
+    return found
+
+
+def changed(value: Any, path: tuple[str, ...]) -> Any:
+    """Give a copy with another value at `path`."""
+    name, *rest = path
+    inner = getattr(value, name)
+    if rest:
+        return replace(value, **{name: changed(inner, tuple(rest))})
+    others = {
+        "support": (0, 1, 2),
+        "m": 500,
+        "deeper": (7,),
+        "activation": Identity(),
+        "init": Sparse(2),
+        "loss": Square(),
+        "schedule": step_schedule((5,), 0.1),
+        "pieces": (Piece(3, 0.1),),
+        "curves": True,
+    }
+    other = others.get(name)
+    if other is None:
+        other = inner + 1 if isinstance(inner, int) else inner / 2 + 0.01
+    return replace(value, **{name: other})
+
+
+@pytest.mark.parametrize("path", leaves(SPEC), ids=".".join)
+def test_every_field_is_part_of_the_key(path: tuple[str, ...]) -> None:
+    """Two runs that differ in one field have two names."""
+    other = changed(SPEC, path)
+
+    assert other != SPEC
+    assert run_key(other) != run_key(SPEC)
+
+
+def test_the_key_is_the_same_everywhere() -> None:
+    """Written down: a key must not change between processes, machines and versions.
+
+    If this fails, stored runs would be trained again: raise SCHEMA and say so in the changelog.
+    """
+    assert run_key(SPEC) == "65d5de07a8197727614de08042b34547"
+
+
+def test_type_names_keep_tasks_with_equal_fields_apart() -> None:
+    """AND and OR of the same bits are two runs; 100 and 100.0 examples are one."""
+    one, other = (replace(SPEC, task=task) for task in (SparseAnd(9, 2), SparseOr(9, 2)))
+
+    assert run_key(one) != run_key(other)
+    assert run_key(replace(SPEC, data=Data(m=100))) == run_key(replace(SPEC, data=Data(m=100.0)))
+
+
+MINE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+@dataclass(frozen=True)
+class Mine:
+    name: ClassVar[str] = "mine"
+
+    def __call__(self, z):
+        return FACTOR * z
+"""
+
+
+def test_a_users_class_is_named_by_its_code_too(tmp_path: Path) -> None:
+    """Changed code makes another key, a changed comment does not; petridish's own carry none."""
+    specs = []
+    for number, factor in enumerate(("2", "2 # twice", "3")):
+        path = tmp_path / f"mine{number}.py"
+        path.write_text(MINE.replace("FACTOR * z", f"z * {factor}"))
+        specs.append(replace(SPEC, model=MLP(10, activation=load_user_file(path).Mine())))
+    two, commented, three = specs
+
+    assert run_key(two) == run_key(commented) != run_key(three)
+    assert flat(two)["model.activation.code"] != flat(three)["model.activation.code"]
+    assert not any(column.endswith(".code") for column in flat(SPEC))
+
+
+def test_flat_columns_have_the_documented_names() -> None:
+    """One column a field; a choice stands as text above its fields."""
+    spec = replace(SPEC, init=Sparse(2), data=Data(m=ONLINE), seed=7)
+    columns = flat(spec)
+
+    expected = {
+        "task": "sparse_parity(20, 3)",
+        "task.n": 20,
+        "task.k": 3,
+        "task.support": None,
+        "data.m": math.inf,
+        "model": "mlp(100)",
+        "model.width": 100,
+        "model.activation": "relu",
+        "init": "sparse(2)",
+        "init.s": 2,
+        "training.loss": "hinge",
+        "training.optimiser": "sgd",
+        "training.learning_rate": 0.1,
+        "training.weight_decay": 0.01,
+        "training.steps": 100_000,
+        "seed": 7,
+    }
+    assert {name: columns[name] for name in expected} == expected
+
+
+def test_schedules_by_hand() -> None:
+    """Factors hold from their step on; before the first piece they are 1."""
+    schedule = step_schedule((10, 20), 0.5)
+
+    assert [schedule.at(step).rate for step in (0, 9, 10, 19, 20, 99)] == [
+        1,
+        1,
+        0.5,
+        0.5,
+        0.25,
+        0.25,
+    ]
+    assert Piece().spread((3.0, 5.0), (0, 0, 1, 1)) == (3.0, 3.0, 5.0, 5.0)
+    assert Piece().spread((1.0, 2.0, 3.0, 4.0), (0, 0, 1, 1)) == (1.0, 2.0, 3.0, 4.0)
+    assert Piece().spread(2.0, (0, 0, 1, 1)) == (2.0,) * 4
+
+
+@given(st.lists(st.sampled_from(["a", "b(1,2)", "c((1, 2), d)", "3"]), min_size=1, max_size=4))
+def test_split_keeps_brackets_together(parts: list[str]) -> None:
+    """Commas inside brackets do not part a list."""
+    assert split(",".join(parts)) == parts
+
+
+def test_wrong_choices_meet_their_nearest() -> None:
+    """Whole sentences for unknown names, missing brackets and too many arguments."""
+    cases = {
+        "sparze(2)": "There is no init called 'sparze'. Did you mean sparse?",
+        "qqqq": f"There is no init called 'qqqq'. {nearest('qqqq', CHOICES)}",
+        "sparse(2": "The init 'sparse(2' lacks its closing bracket. Write sparse(2)",
+        "sparse(2, 3)": "The init 'sparse(2, 3)' has 2 arguments, but sparse takes 1: s.",
+        "sparse": (
+            "The init 'sparse' cannot be made: Sparse.__init__() missing 1 required positional "
+            "argument: 's'."
+        ),
+    }
+    for text, sentence in cases.items():
+        with pytest.raises(UserError) as error:
+            parse_choice(text, CHOICES, what="init")
+        assert str(error.value) == sentence
+    assert describe(Hinge()) == "hinge"
+    assert describe(MLP(10, (), Identity())) == "mlp(10, (), identity)"

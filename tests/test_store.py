@@ -1,0 +1,253 @@
+"""The store: whole files or none, each key once, trouble by name."""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from petridish.models import MLP, Sparse
+from petridish.naming import UserError
+from petridish.store import Store, StoreError, check, compact, export
+from petridish.tasks import SparseParity
+from petridish.training import (
+    SCHEMA,
+    Curves,
+    Data,
+    Evaluation,
+    Outcome,
+    RunRecord,
+    RunSpec,
+    flat,
+    run_key,
+)
+
+BASE = RunSpec(task=SparseParity(20, 3), data=Data(m=100), model=MLP(10), init=Sparse(2))
+
+
+def record(seed: int, **changes: Any) -> RunRecord:
+    """Make a record by hand."""
+    values: dict[str, Any] = {
+        "spec": replace(BASE, seed=seed),
+        "outcome": Outcome.SOLVED,
+        "solved_at": 300,
+        "steps": 300,
+        "test_error": 0.05,
+        "train_loss": 0.3,
+        "curves": Curves(),
+        "seconds": 0.1,
+        "engine": "torch",
+    }
+    return RunRecord(**(values | changes))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Give a store with four runs in two shards."""
+    store = Store(tmp_path / "store")
+    store.prepare()
+    store.write([record(0), record(1, outcome=Outcome.OUT_OF_STEPS, solved_at=None)])
+    store.write([record(2), record(3, outcome=Outcome.DIVERGED, test_error=math.nan)])
+    return store
+
+
+def test_records_come_back_as_they_were(store: Store) -> None:
+    """Every column: the outcome, the spec's own fields, who made it."""
+    table = store.read().table
+
+    assert table["seed"].to_list() == [0, 1, 2, 3]
+    assert table["key"].to_list() == [run_key(replace(BASE, seed=seed)) for seed in range(4)]
+    assert table["outcome"].to_list() == ["SOLVED", "OUT_OF_STEPS", "SOLVED", "DIVERGED"]
+    assert table["solved_at"].to_list() == [300, None, 300, 300]
+    assert math.isnan(table["test_error"][3])
+    for column, value in flat(BASE).items():
+        if column != "seed":
+            assert table[column].to_list() == [value] * 4, column
+    assert table["version"].null_count() == table["engine"].null_count() == 0
+
+
+def test_curves_are_read_when_asked_for(store: Store) -> None:
+    """They are the heavy part of a store, and few questions need them."""
+    curves = Curves([0, 100], [math.nan, 0.5], [0.4, 0.0], [0.5, 0.1])
+    spec = replace(BASE, seed=9, evaluation=Evaluation(curves=True))
+    store.write([record(9, spec=spec, curves=curves)])
+
+    assert not any(name.startswith("curve.") for name in store.read().table.columns)
+    row = store.read(curves=True).table.filter(seed=9)
+    assert row["curve.step"].to_list() == [[0, 100]]
+    assert row["curve.test_error"].to_list() == [[0.5, 0.1]]
+
+
+def test_a_repeated_key_counts_once_and_the_first_wins(store: Store) -> None:
+    """Two processes may finish the same run; readers see the older record."""
+    store.write([record(0, seconds=99.0), record(4)])
+    table = store.read().table
+
+    assert table["seed"].to_list() == [0, 1, 2, 3, 4]
+    assert table.filter(seed=0)["seconds"].to_list() == [0.1]
+
+
+def test_specs_of_different_kinds_share_a_store(store: Store) -> None:
+    """A column that a run does not have is null for it."""
+    store.write([record(5, spec=RunSpec(task=SparseParity(20, 3, (0, 1, 2)), seed=5))])
+    table = store.read().table
+
+    assert table.filter(seed=5)["init.s"].to_list() == [None]
+    assert table.filter(seed=5)["data.m"].to_list() == [math.inf]
+    assert table.filter(seed=5)["task.support"].to_list() == [[0, 1, 2]]
+
+
+def test_a_torn_shard_is_named_and_passed_over(store: Store) -> None:
+    """The other shards are read; `check` tells, `compact` sets it aside and loses nothing."""
+    torn = store.shards()[0]
+    torn.write_bytes(torn.read_bytes()[:100])
+    sentence = (
+        f"The shard {torn} is torn (100 bytes) and was passed over; its runs count as not done. "
+        "`petridish store compact` sets it aside."
+    )
+
+    reading = store.read()
+    assert reading.table["seed"].to_list() == [2, 3]
+    assert reading.problems == (sentence,)
+    assert check(store).problems == (sentence,)
+    assert compact(store).problems == (sentence,)
+    assert check(store).problems == ()
+    assert check(store).runs == 2
+    assert (store.folder / "aside" / torn.name).stat().st_size == 100
+
+
+@pytest.mark.parametrize("place", [0, 50, -20, -1])
+def test_a_flipped_byte_is_seen(store: Store, place: int) -> None:
+    """A shard's name carries its digest: no damage passes for data."""
+    path = store.shards()[0]
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(bytes(content))
+
+    assert store.read().table["seed"].to_list() == [2, 3]
+
+
+def test_a_foreign_file_is_named_and_passed_over(store: Store) -> None:
+    """Somebody else's Parquet is not read as runs; other files are no matter."""
+    foreign = store.folder / "mine.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(foreign)
+    (store.folder / "notes.txt").write_text("hello")
+    reading = store.read()
+
+    assert len(reading.table) == 4
+    assert reading.problems == (
+        f"{foreign} is not a shard of petridish and was passed over. Move it out of the store.",
+    )
+
+
+def test_a_newer_schema_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older version cannot know what a newer one means, so it touches nothing."""
+    monkeypatch.setattr("petridish.store.files.SCHEMA", SCHEMA + 1)
+    newer = store.write([record(7)])
+    monkeypatch.undo()
+
+    with pytest.raises(StoreError) as error:
+        store.read()
+    assert str(error.value) == (
+        f"The shard {newer} has schema {SCHEMA + 1}, written by a newer petridish; this one reads "
+        f"up to schema {SCHEMA}. Upgrade petridish or give another --store."
+    )
+
+
+def test_a_part_file_is_not_read(store: Store) -> None:
+    """What a killed writer left aside is no shard."""
+    whole = store.shards()[0]
+    (store.folder / f".{whole.name}.part").write_bytes(whole.read_bytes()[:50])
+
+    assert len(store.read().table) == 4
+    assert store.read().problems == ()
+
+
+def test_compacting_keeps_every_run(store: Store) -> None:
+    """One shard, the same table; twice is as good as once."""
+    store.write([record(0)])
+    before = store.read(curves=True).table
+    for _ in range(2):
+        health = compact(store)
+        assert (health.shards, health.runs) == (1, 4)
+        assert store.read(curves=True).table.equals(before)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_exports_read_back(store: Store, tmp_path: Path, ending: str) -> None:
+    """Other tools can read what is exported."""
+    out = tmp_path / f"out/runs.{ending}"
+    readers: dict[str, Any] = {
+        "csv": pl.read_csv,
+        "jsonl": pl.read_ndjson,
+        "parquet": pl.read_parquet,
+    }
+
+    assert export(store, out) == 4
+    table = readers[ending](out)
+    assert table["seed"].to_list() == [0, 1, 2, 3]
+    assert table["init"].to_list() == ["sparse(2)"] * 4
+
+
+def test_an_unknown_export_format_is_refused(store: Store, tmp_path: Path) -> None:
+    """The message names the formats."""
+    with pytest.raises(UserError) as error:
+        export(store, tmp_path / "runs.xlsx")
+
+    assert str(error.value) == (
+        f"{tmp_path / 'runs.xlsx'} ends in '.xlsx', which is no known format. "
+        "Known: .csv, .jsonl, .parquet."
+    )
+
+
+def test_a_full_disk_leaves_no_half_shard(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write fails as one sentence, its part file goes, and the rest of the store stays."""
+
+    class FullDisk(io.BytesIO):
+        def write(self, content: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", lambda *_: FullDisk())
+    with pytest.raises(StoreError) as error:
+        store.write([record(8)])
+    monkeypatch.undo()
+
+    assert str(error.value) == (
+        f"The store {store.folder} takes no more: No space left on device. The last 1 runs were "
+        "not kept, all earlier ones were. Make room, then give the same command again to go on."
+    )
+    assert len(store.read().table) == 4
+    assert list(store.folder.glob(".*")) == []
+
+
+def test_a_store_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Before anything is trained."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError) as error:
+        Store(tmp_path / "file" / "store").prepare()
+
+    assert str(error.value) == (
+        f"The store {tmp_path / 'file' / 'store'} cannot be written: Not a directory. "
+        "Give a folder that can, by --store."
+    )
+
+
+def test_other_tools_see_ordinary_parquet(store: Store) -> None:
+    """A shard opens with any reader, its schema number among its metadata."""
+    path = store.shards()[0]
+
+    assert pl.read_parquet(path).height == 2
+    assert pl.read_parquet_metadata(path)["petridish.schema"] == str(SCHEMA)
+
+
+def test_keys_follow_what_others_write(store: Store) -> None:
+    """A runner asks again and again; what it knew stays known."""
+    assert len(store.keys()) == 4
+    Store(store.folder).write([record(6)])
+    assert store.keys() == {run_key(replace(BASE, seed=seed)) for seed in (0, 1, 2, 3, 6)}

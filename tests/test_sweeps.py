@@ -1,0 +1,257 @@
+"""Sweeps: grids, settings from the command line, batches, and running them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from petridish.models import MLP, Paired, Sparse, Uniform
+from petridish.naming import UserError
+from petridish.store import Store, to_table
+from petridish.sweeps import Summary, Sweep, run_sweep
+from petridish.sweeps.batches import cut
+from petridish.sweeps.price import Rates, price
+from petridish.sweeps.progress import Tally, clock, count
+from petridish.tasks import SparseAnd, SparseParity
+from petridish.training import (
+    ONLINE,
+    Curves,
+    Data,
+    Evaluation,
+    Outcome,
+    RunRecord,
+    RunSpec,
+    Training,
+    run_key,
+)
+
+TINY = RunSpec(
+    task=SparseParity(8, 2),
+    data=Data(m=200, n_test=200),
+    model=MLP(16),
+    training=Training(steps=200),
+)
+SWEEP = Sweep(TINY, {"model.width": (8, 16), "init": (Uniform(), Sparse(2)), "seed": range(3)})
+
+
+def test_a_sweep_is_the_product_of_its_axes() -> None:
+    """Every combination once, the last axis fastest."""
+    specs = list(SWEEP.specs())
+
+    assert len(specs) == len(SWEEP) == 12
+    assert [spec.seed for spec in specs[:4]] == [0, 1, 2, 0]
+    assert len({run_key(spec) for spec in specs}) == 12
+    assert SWEEP.model_steps == 12 * 200
+    assert Sweep(TINY, {"training.steps": (10, 20), "seed": (1,)}).model_steps == 30
+    assert [seeds for _, seeds in SWEEP.shapes()] == [3] * 4
+
+
+def test_settings_narrow_and_widen() -> None:
+    """Any path is an axis; short names, ranges, choices and ∞ are read."""
+    sweep = SWEEP.narrowed(["r=4,32", "m=50,inf", "seed=0..9", "init=paired(sparse(3)),uniform"])
+
+    assert sweep.axes["model.width"] == (4, 32)
+    assert sweep.axes["data.m"] == (50, math.inf)
+    assert sweep.axes["seed"] == tuple(range(10))
+    assert sweep.axes["init"] == (Paired(Sparse(3)), Uniform())
+    assert SWEEP.narrowed(["training.steps=1e3"]).axes["training.steps"] == (1000,)
+    assert SWEEP.narrowed(["evaluation.curves=true"]).axes["evaluation.curves"] == (True,)
+    assert SWEEP.narrowed(["training.target_error=none"]).axes["training.target_error"] == (None,)
+
+
+REFUSED = [
+    (
+        ["modle.width=3"],
+        "There is no axis called 'modle.width' in this sweep. Did you mean model.width?",
+    ),
+    (["r="], "--set r= gives no values. Write model.width=v1,v2,…"),
+    (["r=ten"], "The axis model.width takes numbers, but 'ten' was given. Give a number."),
+    (
+        ["r=2.5"],
+        "The axis model.width takes whole numbers, but '2.5' was given. Give a whole number.",
+    ),
+    (["init=dense"], "There is no value of init called 'dense'. "),
+    (["init=3"], "There is no value of init called '3'. "),
+]
+
+
+@pytest.mark.parametrize(("settings", "sentence"), REFUSED)
+def test_wrong_settings_are_refused(settings: list[str], sentence: str) -> None:
+    """The message names what was given; for a choice, the known names follow."""
+    with pytest.raises(UserError) as error:
+        SWEEP.narrowed(settings)
+
+    text = str(error.value)
+    assert text.startswith(sentence) if sentence.endswith(" ") else text == sentence
+
+
+def test_a_wrong_axis_is_refused_when_declared() -> None:
+    """The nearest paths are offered; an axis needs values."""
+    with pytest.raises(UserError) as error:
+        Sweep(TINY, {"model.widht": (1,)})
+    assert str(error.value) == ("There is no axis called 'model.widht'. Did you mean model.width?")
+    with pytest.raises(UserError) as error:
+        Sweep(TINY, {"model.width": ()})
+    assert str(error.value) == "The axis model.width has no values. Give at least one."
+
+
+def fake(spec: RunSpec) -> RunRecord:
+    """Make a record without training."""
+    return RunRecord(
+        spec=spec,
+        outcome=Outcome.SOLVED,
+        solved_at=1,
+        steps=1,
+        test_error=0.0,
+        train_loss=0.0,
+        curves=Curves(),
+        seconds=0.0,
+        engine="torch",
+    )
+
+
+SWEEPS = {
+    "widths": SWEEP,
+    "samples": Sweep(TINY, {"data.m": (10, 200, ONLINE), "seed": range(2)}),
+    "tasks": Sweep(TINY, {"task": (SparseParity(8, 2), SparseAnd(8, 2)), "seed": (0,)}),
+    "n": Sweep(TINY, {"task.n": (7, 8), "seed": (0, 5)}),
+    "support": Sweep(TINY, {"task.support": (None, (0, 1), (2, 3)), "seed": (0,)}),
+    "rates": Sweep(TINY, {"training.learning_rate": (0.1, 0.3), "seed": (0,)}),
+    "target": Sweep(TINY, {"training.target_error": (None, 0.1), "seed": (0,)}),
+    "curves": Sweep(TINY, {"evaluation": (Evaluation(curves=True),), "seed": (0, 1)}),
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_filtering_by_columns_is_filtering_by_keys(name: str) -> None:
+    """`among` keeps exactly the runs whose keys the sweep would make, out of all sweeps' runs."""
+    specs = {run_key(spec): spec for sweep in SWEEPS.values() for spec in sweep.specs()}
+    table = pl.concat([to_table([fake(spec)]) for spec in specs.values()], how="diagonal_relaxed")
+    sweep = SWEEPS[name]
+
+    assert set(sweep.among(table)["key"]) == {run_key(spec) for spec in sweep.specs()}
+
+
+def test_filtering_an_empty_store_gives_nothing(tmp_path: Path) -> None:
+    """No column is there yet, and no row."""
+    assert SWEEP.among(Store(tmp_path / "none").read().table).is_empty()
+
+
+def comparable(store: Store) -> pl.DataFrame:
+    """Give a store's table without what may differ between two equal runs."""
+    table = store.read(curves=True).table.drop("seconds").sort("key")
+    return table.select(sorted(table.columns))
+
+
+@pytest.mark.parametrize("executor", ["inline", "local"])
+def test_running_skips_what_is_there(executor: str, tmp_path: Path) -> None:
+    """A second call trains nothing; a wider sweep trains the difference."""
+    store = Store(tmp_path)
+    first = run_sweep(SWEEP, store, executor=executor, jobs=2)
+    again = run_sweep(SWEEP, store, executor=executor, jobs=2)
+    wider = run_sweep(SWEEP.narrowed(["seed=0..3"]), store, executor=executor, jobs=2)
+
+    assert (first.done, first.skipped) == (12, 0)
+    assert (again.done, again.skipped) == (0, 12)
+    assert (wider.done, wider.skipped) == (4, 12)
+    assert first.model_steps == store.read().table.filter(pl.col("seed") < 3)["steps"].sum()
+    assert (
+        first.solved == (store.read().table.filter(pl.col("seed") < 3)["outcome"] == "SOLVED").sum()
+    )
+
+
+def test_executors_and_worker_numbers_give_one_table(tmp_path: Path) -> None:
+    """In this process, in two workers, in three: the same records, bit by bit."""
+    tables = []
+    for executor, jobs in (("inline", 1), ("local", 2), ("local", 3)):
+        store = Store(tmp_path / f"{executor}{jobs}")
+        run_sweep(SWEEP, store, executor=executor, jobs=jobs)
+        tables.append(comparable(store))
+
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+
+
+def test_batches_hold_one_shape_and_every_run_once() -> None:
+    """Costliest first, no batch larger than its engine's stack."""
+    specs = list(SWEEP.narrowed(["seed=0..40"]).specs())
+    batches = cut(specs, engine="auto", jobs=2)
+
+    assert sorted(spec.seed for batch in batches for spec in batch.specs) == sorted(
+        spec.seed for spec in specs
+    )
+    assert all(len({spec.model for spec in batch.specs}) == 1 for batch in batches)
+    costs = [batch.cost for batch in batches]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_nothing_is_trained_where_one_run_cannot(tmp_path: Path) -> None:
+    """A sweep with an impossible cell is refused whole, before the first step."""
+    with pytest.raises(UserError) as error:
+        run_sweep(SWEEP.narrowed(["init=sparse(9)"]), Store(tmp_path / "s"), executor="inline")
+    assert str(error.value) == (
+        "Sparse: s=9 weights a neuron, but there are only 8 inputs. Give s from 1 to 8."
+    )
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"executor": "cluster"}, "There is no executor called 'cluster'. Known: inline, local."),
+        ({"jobs": 0}, "--jobs 0 was given. Give at least 1 worker."),
+        ({"engine": "jax"}, "There is no engine called 'jax'. Known: reference, torch."),
+    ],
+)
+def test_unknown_ways_to_run_are_refused(
+    arguments: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    """The known names are given."""
+    with pytest.raises(UserError) as error:
+        run_sweep(SWEEP, Store(tmp_path), **arguments)
+
+    assert str(error.value) == sentence
+
+
+def test_prices_follow_the_calibration() -> None:
+    """Runs × steps × seconds a step over the workers; a power law between calibrated points."""
+    work = float(32 * (8 * 16 + 16 + 16 + 1))
+    flat_rate = Rates((work,), (1e-3,))
+    cost = price(Sweep(TINY, {"seed": range(10)}), flat_rate, jobs=2)
+
+    assert (cost.runs, cost.model_steps) == (10, 2000)
+    assert cost.seconds == pytest.approx(10 * 200 * 1e-3 / 2)
+    between = Rates((work / 2, work * 2), (1e-4, 4e-4))
+    assert between.of(TINY) == pytest.approx(2e-4)
+    above = Rates((1.0, work / 2), (1e-9, 1e-4))
+    assert above.of(TINY) == pytest.approx(2e-4)
+    below = Rates((work * 4, work * 8), (1e-4, 1e-3))
+    assert below.of(TINY) == 1e-4
+
+
+def test_durations_and_counts_are_written_shortly() -> None:
+    """As a person would say them."""
+    assert [clock(s) for s in (0, 61, 3600 + 62, 3 * 86400)] == [
+        "00:00",
+        "01:01",
+        "1:01:02",
+        "3.0 days",
+    ]
+    assert [count(n) for n in (12, 12_345, 2_500_000, 1.5e10)] == ["12", "12.3k", "2.5M", "15G"]
+    tally = Tally(runs=10, cost=100.0)
+    assert "--:-- left" in str(tally)
+    tally.done, tally.solved, tally.spent = 5, 2, 50.0
+    assert str(tally).startswith("5/10 runs, 2 solved, ")
+
+
+def test_a_summary_of_nothing(tmp_path: Path) -> None:
+    """A sweep that is complete does not even start a worker."""
+    run_sweep(SWEEP, Store(tmp_path), executor="inline")
+    summary = run_sweep(SWEEP, Store(tmp_path), executor="local")
+
+    assert isinstance(summary, Summary)
+    assert summary.seconds < 0.5

@@ -1,0 +1,247 @@
+"""Trouble: killed processes, Ctrl-C, two at once, a full disk. Nothing is lost, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from petridish.store import Store
+from tests.test_sweeps import comparable
+
+FILE = '''
+"""A sweep of several seconds."""
+from petridish.models import MLP
+from petridish.sweeps import Sweep
+from petridish.tasks import SparseParity
+from petridish.training import Data, Evaluation, RunSpec, Training
+
+SWEEP = Sweep(
+    RunSpec(
+        task=SparseParity(20, 6),
+        data=Data(m=500, n_test=200),
+        training=Training(steps=STEPS),
+        evaluation=Evaluation(every=50),
+    ),
+    {"model.width": (3, 5, 7, 9), "seed": range(30)},
+)
+'''
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    """Give a user's file whose sweep has 120 runs."""
+    path = tmp_path / "own.py"
+    path.write_text(FILE.replace("STEPS", "400"))
+    return path
+
+
+def start(file: Path, store: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start `petridish run` as a process group of its own; its errors go beside the store."""
+    command = [sys.executable, "-m", "petridish.cli.main", "run", file, "--store", store]
+    with store.with_suffix(".err").open("w") as errors:
+        return subprocess.Popen(
+            [*map(str, command), *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def errors_of(store: Path) -> str:
+    """Give what the last `start` on a store wrote to standard error."""
+    return store.with_suffix(".err").read_text()
+
+
+def keys(store: Path) -> int:
+    """Count the runs in a store."""
+    return len(Store(store).read().table)
+
+
+def assert_no_process_left(group: int) -> None:
+    """Within five seconds no process of the group is alive."""
+    for _ in range(100):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("a worker outlived its parent")
+
+
+@pytest.mark.slow
+def test_killing_at_random_moments_loses_nothing(sweep_file: Path, tmp_path: Path) -> None:
+    """Kill -9 twenty times, then resume: the same table as an undisturbed run.
+
+    Half of the times only the parent dies and its workers must follow; half of the times all die at
+    once. Moments are drawn over the whole life of a run, its start included.
+    """
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    started = time.monotonic()
+    assert start(sweep_file, calm).wait(timeout=120) == 0
+    life = time.monotonic() - started
+    dice = random.Random(0)
+    kept = [0]
+    for kill in range(20):
+        process = start(sweep_file, rough)
+        time.sleep(dice.uniform(0.2, 1.0) * life)
+        if kill % 2:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
+        assert_no_process_left(process.pid)
+        kept.append(keys(rough))
+        assert kept[-1] >= kept[-2]
+        assert Store(rough).read().problems == ()
+        if kept[-1] == 120:  # done already: begin anew, so that twenty kills meet a run at work
+            for path in rough.iterdir():
+                path.unlink()
+            kept.append(0)
+    assert start(sweep_file, rough).wait(timeout=120) == 0
+
+    assert comparable(Store(rough)).equals(comparable(Store(calm)))
+
+
+def test_two_at_once_end_with_every_key_once(sweep_file: Path, tmp_path: Path) -> None:
+    """Both finish, and the table is that of one."""
+    both, one = tmp_path / "both", tmp_path / "one"
+    first, second = start(sweep_file, both), start(sweep_file, both)
+    assert first.wait(timeout=120) == second.wait(timeout=120) == 0
+    assert start(sweep_file, one).wait(timeout=120) == 0
+
+    table = Store(both).read().table
+    assert table["key"].n_unique() == len(table) == 120
+    assert comparable(Store(both)).equals(comparable(Store(one)))
+
+
+@pytest.mark.parametrize("executor", ["local", "inline"])
+def test_ctrl_c_keeps_what_has_ended(executor: str, tmp_path: Path) -> None:
+    """Exit code 130 within seconds, one sentence, no traceback; the same command goes on."""
+    file, store = tmp_path / "long.py", tmp_path / "store"
+    file.write_text(FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"))
+    process = start(file, store, "--executor", executor)
+    for _ in range(600):
+        time.sleep(0.05)
+        if store.is_dir() and Store(store).shards():
+            break
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to parent and workers alike
+    pressed = time.monotonic()
+    process.wait(timeout=30)
+    stderr = errors_of(store)
+
+    assert process.returncode == 130
+    assert time.monotonic() - pressed < 5
+    assert stderr.splitlines()[-1] == (
+        "petridish: interrupted; give the same command again to go on."
+    )
+    assert "Traceback" not in stderr
+    assert 0 < keys(store) < 8000
+    assert Store(store).read().problems == ()
+    assert_no_process_left(process.pid)
+
+
+def test_ctrl_c_at_the_very_start(tmp_path: Path, sweep_file: Path) -> None:
+    """Before the workers are up, too: no traceback from any of them."""
+    store = tmp_path / "store"
+    process = start(sweep_file, store)
+    for _ in range(600):
+        time.sleep(0.02)
+        if store.is_dir():
+            break
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(timeout=30)
+    stderr = errors_of(store)
+
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert_no_process_left(process.pid)
+
+
+def test_a_full_disk_stops_cleanly(sweep_file: Path, tmp_path: Path) -> None:
+    """Writes really fail (a limit on file size stands in for the disk): one line, exit code 2."""
+    store = tmp_path / "store"
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "petridish.cli.main", "run", str(sweep_file), "--store", str(store)],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+    )
+
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "takes no more" in line]
+    assert line.startswith(f"petridish: The store {store} takes no more: File too large. The last ")
+    assert line.endswith("Make room, then give the same command again to go on.")
+    assert "Traceback" not in done.stderr
+    assert Store(store).shards() == []
+    assert list(store.glob(".*")) == []
+    assert start(sweep_file, store).wait(timeout=120) == 0  # room again: nothing stands in the way
+    assert keys(store) == 120
+
+
+def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
+    """The parent does not hang: it says what to do, and what has ended is kept."""
+    file, store = tmp_path / "long.py", tmp_path / "store"
+    file.write_text(FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"))
+    process = start(file, store, "--jobs", "2")
+    for _ in range(600):
+        time.sleep(0.05)
+        if store.is_dir() and Store(store).shards():
+            break
+    victim = busiest_worker(process.pid)
+    os.kill(victim, signal.SIGKILL)
+    process.wait(timeout=60)
+    stderr = errors_of(store)
+
+    assert process.returncode == 2
+    assert stderr.splitlines()[-1] == (
+        "petridish: A worker process was killed, perhaps for want of memory. The runs that had "
+        "ended are kept; give the same command again to go on, with a lower --jobs if memory was "
+        "short."
+    )
+    assert keys(store) > 0
+    assert_no_process_left(process.pid)
+
+
+def busiest_worker(group: int) -> int:
+    """Give the process of a group, other than its leader, that has used most CPU time."""
+    times = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != group:
+            try:
+                parts = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(parts[2]) == group and int(parts[1]) != group:
+                times[int(entry.name)] = int(parts[11])
+    return max(times, key=lambda pid: times[pid])
+
+
+def test_a_diverged_run_is_stored_and_counted(tmp_path: Path) -> None:
+    """It is not tried again."""
+    file, store = tmp_path / "wild.py", tmp_path / "store"
+    text = FILE.replace("STEPS", "100, learning_rate=1e30, loss=Square()")
+    text = text.replace("range(30)", "range(2)").replace("RunSpec, ", "RunSpec, Square, ")
+    file.write_text(text)
+    for _ in range(2):
+        assert start(file, store, "--executor", "inline").wait(timeout=60) == 0
+    table = Store(store).read().table
+
+    assert table["outcome"].to_list() == ["DIVERGED"] * 8
+    assert table.select(pl.col("solved_at").is_null().all()).item()
+    assert len(Store(store).shards()) <= 4
