@@ -53,7 +53,7 @@ def main() -> None:
 def run_command(arguments: list[str]) -> int:
     """Carry out one command and give its exit code."""
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="petridish", standalone_mode=False)
     except UserError as error:
         return _fail(str(error))
     except TyperException as error:  # an unknown option, a missing argument

@@ -122,8 +122,7 @@ def _print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
         typer.echo(f"    {str(verdict).partition(') ')[2]}")
     if verdicts:
         typer.echo(
-            f"The chance that any of the {len(verdicts)} is decided wrongly is at most "
-            f"{experiment.level:.0%}."
+            f"Judged so that the chance of any wrong decision is at most {experiment.level:.0%}."
         )
 
 

@@ -13,7 +13,7 @@ from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News
 from petridish.sweeps.progress import Progress, Quiet, Tally
 from petridish.sweeps.sweep import Sweep
-from petridish.training import RunSpec, run_key
+from petridish.training import RunSpec, load_engine, run_key
 
 EXECUTORS = ("local", "inline")
 
@@ -65,6 +65,8 @@ def run_sweep(
     """
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs} was given. Give at least 1 worker.")
+    if engine != "auto":
+        load_engine(engine)  # refuses an unknown name, also where nothing is left to train
     by_key = check_all(sweep.specs())
     return run_specs(
         by_key, store, engine, _executor(executor, jobs or cores(), user_file), progress or Quiet()

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from petridish.naming import describe
+from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
 
 SCHEMA = 1  # rises when a spec comes to mean another run, or a stored column changes
@@ -86,8 +87,6 @@ def _flatten(path: str, value: object, columns: dict[str, Any]) -> None:
         kind: type = type(value)
         if code := code_digest(kind):
             columns[f"{path}.code"] = code
-    for part in fields(value):
-        inner = getattr(value, part.name)
-        if isinstance(inner, tuple) and any(is_dataclass(item) for item in inner):
-            continue  # a schedule's pieces are in its text
-        _flatten(f"{path}.{part.name}", inner, columns)
+    if not isinstance(value, Schedule):  # its pieces fit no column; they are in its text
+        for part in fields(value):
+            _flatten(f"{path}.{part.name}", getattr(value, part.name), columns)

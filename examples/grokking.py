@@ -1,0 +1,18 @@
+"""Grokking: the training error falls long before the test error does, where data are scarce."""
+
+from petridish.models import MLP, Sparse
+from petridish.sweeps import Sweep
+from petridish.tasks import SparseParity
+from petridish.training import Data, Evaluation, RunSpec, Training
+
+SWEEP = Sweep(
+    base=RunSpec(
+        task=SparseParity(30, 3),
+        data=Data(n_test=2_000),
+        model=MLP(width=100),
+        init=Sparse(2),
+        training=Training(steps=10_000),
+        evaluation=Evaluation(every=100, curves=True),
+    ),
+    axes={"data.m": (300, 500, 1_000), "seed": range(10)},
+)

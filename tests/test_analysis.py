@@ -1,0 +1,300 @@
+"""Estimates, tests and verdicts: formulas against libraries, brute force and cases by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petridish.analysis import Beats, Claim, FrontierShrinks, Judgement, NeverDecreases, Verdict
+from petridish.analysis.cells import cells, grid
+from petridish.analysis.estimate import (
+    bootstrap_median,
+    censored_median,
+    mean_difference,
+    wilson_interval,
+)
+from petridish.analysis.frontier import frontier_index, sample_sizes
+from petridish.analysis.trend import decrease_test, holm, trend_test
+
+
+@given(runs=st.integers(1, 200), data=st.data(), level=st.sampled_from([0.8, 0.95, 0.99]))
+def test_wilson_agrees_with_scipy(runs: int, data: st.DataObject, level: float) -> None:
+    """Two implementations of one formula."""
+    from scipy.stats import binomtest
+
+    solved = data.draw(st.integers(0, runs))
+    low, high = wilson_interval(solved, runs, level=level)
+    theirs = binomtest(solved, runs).proportion_ci(level, method="wilson")
+
+    assert float(low) == pytest.approx(theirs.low, abs=1e-12)
+    assert float(high) == pytest.approx(theirs.high, abs=1e-12)
+    assert 0 <= low <= solved / runs <= high <= 1
+
+
+def test_wilson_without_runs_knows_nothing() -> None:
+    """The interval is everything; arrays are taken entry by entry."""
+    low, high = wilson_interval(np.array([0, 0, 10]), np.array([0, 10, 10]))
+
+    assert low.tolist()[:2] == [0.0, 0.0]
+    assert (high[0], high[2]) == (1.0, 1.0)
+
+
+def test_wilson_covers_as_often_as_it_says() -> None:
+    """Exact coverage, averaged over p, is within 1 % of nominal for 10, 13 and 50 runs."""
+    from scipy.stats import binom
+
+    for runs in (10, 13, 50):
+        low, high = wilson_interval(np.arange(runs + 1), np.full(runs + 1, runs))
+        truths = np.linspace(0.01, 0.99, 197)
+        weights = binom.pmf(np.arange(runs + 1)[:, None], runs, truths)
+        covered = (low[:, None] <= truths) & (truths <= high[:, None])
+        assert abs((weights * covered).sum(axis=0).mean() - 0.95) < 0.01
+
+
+def test_one_cell_is_newcombes_interval() -> None:
+    """Newcombe 1998, Table II (a), method 10: 56/70 − 48/80 is 0.2 [0.0524, 0.3339]."""
+    found = mean_difference(
+        (np.array([56]), np.array([70])), (np.array([48]), np.array([80])), level=0.95
+    )
+
+    assert found == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+
+
+def test_mean_differences_cover_as_often_as_they_say() -> None:
+    """Over 2000 simulated grids of 16 cells with 13 runs each: 95 % ± 4.5 standard errors, or more.
+
+    An interval that is a little too wide is allowed, one that is too narrow is not.
+    """
+    rng = np.random.default_rng(0)
+    p1, p2 = rng.uniform(0, 1, 16), rng.uniform(0, 1, 16)
+    n = np.full(16, 13)
+    covered = 0
+    for _ in range(2000):
+        _, low, high = mean_difference((rng.binomial(13, p1), n), (rng.binomial(13, p2), n))
+        covered += int(low <= np.mean(p1 - p2) <= high)
+    assert covered / 2000 > 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / 2000)
+
+
+def test_medians_with_runs_that_never_ended() -> None:
+    """Censored runs count as later than all others; the lower of two middle values is taken."""
+    assert censored_median([3, 1, None]) == 3
+    assert censored_median([3, None, None]) == math.inf
+    assert censored_median([1, 2, 3, None]) == 2
+    assert censored_median([1, None]) == 1
+    assert math.isnan(censored_median([]))
+
+
+def test_bootstrap_bounds_the_median() -> None:
+    """The interval holds the median's truth as often as it says: 400 samples of 31, 4.5 σ."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        low, high = bootstrap_median(rng.exponential(size=31).tolist(), resamples=400, rng=rng)
+        covered += low <= math.log(2) <= high
+    assert abs(covered / 400 - 0.95) < 4.5 * math.sqrt(0.95 * 0.05 / 400)
+    low, high = bootstrap_median([1.0, 2.0, None, None], rng=rng)
+    assert low == 1.0
+    assert high == math.inf
+
+
+def brute_trend(solved: Any, runs: Any, scores: Any) -> float:
+    """Give the permutation mid-p-value of the trend statistic, one stratum: ties count half."""
+    total = int(sum(runs))
+    labels = [score for score, n in zip(scores, runs, strict=True) for _ in range(n)]
+    observed = float(np.dot(scores, solved))
+    sums = [
+        sum(labels[i] for i in chosen)
+        for chosen in itertools.combinations(range(total), int(sum(solved)))
+    ]
+    return float(np.mean([(s > observed) + 0.5 * (s == observed) for s in sums]))
+
+
+@pytest.mark.parametrize("solved", [[0, 1, 4], [1, 2, 3], [4, 1, 0], [2, 2, 2]])
+def test_the_trend_test_is_close_to_its_exact_form(solved: list[int]) -> None:
+    """The normal approximation is within 0.02 of exact permutation at the smallest sizes used."""
+    runs, scores = [5, 5, 5], np.arange(3.0)
+    p = trend_test(np.array([solved]), np.array([runs]), scores)
+
+    assert abs(p - brute_trend(solved, runs, scores)) < 0.02
+
+
+def test_the_trend_test_by_hand() -> None:
+    """One stratum of 0/1 and 1/1: T = ½, Var = ¼·½·2/1 = ¼, z = 1, p = 0.1587."""
+    p = trend_test(np.array([[0, 1]]), np.array([[1, 1]]), np.array([0.0, 1.0]))
+
+    assert p == pytest.approx(0.158655, abs=1e-6)
+    assert trend_test(np.array([[0, 0]]), np.array([[9, 9]]), np.array([0.0, 1.0])) == 0.5
+
+
+def test_the_trend_test_keeps_its_level() -> None:
+    """Without a trend it rejects at 1.67 % no more often than that (4.5 σ over 3000 grids)."""
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0, 1, (16, 1))
+    runs = np.full((16, 5), 13)
+    level = 0.05 / 3
+    rejected = sum(
+        trend_test(rng.binomial(13, np.broadcast_to(truth, (16, 5))), runs, np.arange(5.0)) < level
+        for _ in range(3000)
+    )
+    assert rejected / 3000 < level + 4.5 * math.sqrt(level / 3000)
+
+
+@given(n1=st.integers(1, 12), n2=st.integers(1, 12), data=st.data())
+def test_the_decrease_test_is_fishers(n1: int, n2: int, data: st.DataObject) -> None:
+    """One-sided, as SciPy computes it."""
+    from scipy.stats import fisher_exact
+
+    s1, s2 = data.draw(st.integers(0, n1)), data.draw(st.integers(0, n2))
+    theirs = fisher_exact([[s2, n2 - s2], [s1, n1 - s1]], alternative="less").pvalue
+
+    assert decrease_test((s1, n1), (s2, n2)) == pytest.approx(theirs, abs=1e-9)
+
+
+def test_holm_by_hand() -> None:
+    """0.01, 0.02, 0.04 become 0.03, 0.04, 0.04."""
+    assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([]) == []
+
+
+def test_frontiers_by_hand() -> None:
+    """The first column that reaches one half; beyond the grid where none does."""
+    success = np.array([[0.1, 0.5, 0.2], [0.0, 0.2, 0.4], [0.9, 0.0, 1.0]])
+
+    assert frontier_index(success).tolist() == [1, 3, 0]
+    assert sample_sizes([100, 200, 600]).tolist() == [100, 200, 600, 1800]
+    assert sample_sizes([100, 300, math.inf]).tolist() == [100, 300, 900, 900]
+
+
+WIDTHS, SAMPLES = (10, 100, 1000), (100.0, 200.0, 400.0, 800.0)
+
+
+def runs_of(probability: Any, *, seeds: int = 20, seed: int = 0) -> pl.DataFrame:
+    """Make a table of runs whose success has the given probability of (init, width, m)."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {
+            "task": "t",
+            "init": init,
+            "model.width": width,
+            "data.m": m,
+            "seed": s,
+            "outcome": "SOLVED" if rng.uniform() < probability(init, width, m) else "OUT_OF_STEPS",
+        }
+        for init in ("uniform", "sparse(2)")
+        for width in WIDTHS
+        for m in SAMPLES
+        for s in range(seeds)
+    ]
+    return pl.DataFrame(rows)
+
+
+def rising(init: str, width: int, m: float) -> float:
+    """Wider nets and sparse starts need less data."""
+    return float(m * math.sqrt(width) * (2 if init == "sparse(2)" else 1) > 5000)
+
+
+def falling(init: str, width: int, m: float) -> float:
+    """Wider nets and sparse starts need more."""
+    return float(m / math.sqrt(width) / (2 if init == "sparse(2)" else 1) > 12)
+
+
+def level(init: str, width: int, m: float) -> float:
+    """Width and start do not matter."""
+    return float(np.clip(m / 800, 0, 1))
+
+
+RULES: dict[str, Any] = {
+    "frontier": FrontierShrinks(),
+    "width": NeverDecreases(),
+    "sparse": Beats("init", "sparse(2)", "uniform"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    ("truth", "verdict"),
+    [
+        (rising, Judgement.SUPPORTED),
+        (falling, Judgement.CONTRADICTED),
+        (level, Judgement.UNDECIDED),
+    ],
+)
+def test_rules_find_what_is_there(name: str, truth: Any, verdict: Judgement) -> None:
+    """A world where the claim holds, one where its opposite holds, and one where nothing does."""
+    finding = RULES[name].judge(runs_of(truth), 0.05 / 3)
+
+    assert finding.judgement is verdict
+    assert finding.low <= finding.estimate <= finding.high
+    assert finding.n == 480
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_rarely_decide_where_there_is_nothing(name: str) -> None:
+    """In 60 worlds without an effect, a rule at 5 % decides at most 9 times.
+
+    A false decision has probability at most 0.05 in each; 10 or more of 60 would come with
+    probability 1e-3 or less.
+    """
+    decided = sum(
+        RULES[name].judge(runs_of(level, seeds=8, seed=seed), 0.05).judgement
+        is not Judgement.UNDECIDED
+        for seed in range(60)
+    )
+    assert decided <= 9
+
+
+def test_one_step_that_lowers_success_contradicts() -> None:
+    """A rise overall does not excuse a significant fall between neighbours."""
+
+    def dip(init: str, width: int, m: float) -> float:
+        return {10: 0.8, 100: 0.0, 1000: 1.0}[width]
+
+    finding = NeverDecreases().judge(runs_of(dip), 0.05)
+    assert finding.judgement is Judgement.CONTRADICTED
+    assert finding.estimate > 0.1
+    assert "8 of 16 steps lower success significantly" in finding.remark
+    grown = FrontierShrinks().judge(runs_of(dip), 0.05)
+    assert grown.judgement is Judgement.CONTRADICTED
+    assert "the frontier grows from model.width 10 to 100 at uniform" in grown.remark
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_without_enough_to_go_on_are_undecided(name: str) -> None:
+    """One width, one sample size and one start: nothing to compare, and JSON holds no NaN."""
+    table = runs_of(level).filter(
+        (pl.col("model.width") == 10) & (pl.col("data.m") == 100) & (pl.col("init") == "uniform")
+    )
+    finding = RULES[name].judge(table, 0.05)
+    verdict = Verdict(Claim("x", "text", "source", RULES[name]), finding, 0.05)
+
+    assert finding.judgement is Judgement.UNDECIDED
+    assert finding.remark
+    assert verdict.as_json()["estimate"] is None
+    assert verdict.as_json()["verdict"] == "undecided"
+
+
+def test_large_widths_only() -> None:
+    """`at_least` leaves the narrow nets out."""
+    rule = Beats("init", "sparse(2)", "uniform", at_least={"model.width": 100})
+
+    assert rule.judge(runs_of(rising), 0.05).n == 320
+
+
+def test_cells_and_grids_count() -> None:
+    """Every run in its place; a missing cell has no runs."""
+    table = runs_of(rising).filter((pl.col("model.width") < 1000) | (pl.col("data.m") < 800))
+    counts = grid(table, rows="model.width", columns="data.m", strata=["init"])
+
+    assert counts.strata == [("sparse(2)",), ("uniform",)]
+    assert counts.rows == list(WIDTHS)
+    assert counts.runs[:, 2, 3].tolist() == [0, 0]
+    assert counts.runs.sum() == len(table)
+    by_cell = cells(table, ["init", "model.width", "data.m"])
+    assert by_cell["solved"].sum() == (table["outcome"] == "SOLVED").sum() == counts.solved.sum()

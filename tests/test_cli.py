@@ -1,0 +1,326 @@
+"""The command line, as a user has it: a new process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from petridish.papers import EXPERIMENTS
+from petridish.store import Store
+from petridish.training import SCHEMA
+from tests.conftest import Command
+
+SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")
+
+
+@pytest.fixture(scope="module")
+def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a store with the smoke runs of every experiment, trained once."""
+    from petridish.sweeps import run_sweep
+
+    folder = tmp_path_factory.mktemp("smoke") / "s"
+    for experiment in EXPERIMENTS.values():
+        run_sweep(experiment.sweep("smoke"), Store(folder), executor="inline")
+    return folder
+
+
+@pytest.fixture
+def filled(smoke_store: Path, tmp_path: Path) -> Path:
+    """Give a copy of that store in the folder where commands run."""
+    shutil.copytree(smoke_store, tmp_path / "s")
+    return tmp_path / "s"
+
+
+def best_seconds(command: Command, *arguments: str) -> float:
+    """Give the shortest of five times: the others waited for something else."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        assert command(*arguments).returncode == 0
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def test_help_and_list_answer_at_once(petridish: Command) -> None:
+    """`--help` within 0.4 s and `list` within 1 s."""
+    assert best_seconds(petridish, "--help") <= 0.4
+    assert best_seconds(petridish, "list") <= 1.0
+
+
+@pytest.mark.parametrize("heavy", ["torch", "scipy", "matplotlib"])
+def test_list_imports_nothing_heavy(heavy: str, petridish: Command) -> None:
+    """`list` knows every experiment without the libraries that train and draw."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from petridish.cli.main import run_command; run_command(['list']); "
+        f"sys.exit({heavy!r} in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_list_gives_its_documented_json(petridish: Command) -> None:
+    """A list of {id, title, source, scales, claims}."""
+    found = json.loads(petridish("list", "--json").stdout)
+
+    assert {entry["id"] for entry in found} == set(EXPERIMENTS)
+    for entry in found:
+        assert {"id", "title", "source", "scales", "claims"} <= set(entry)
+        assert {"smoke", "laptop", "paper"} <= set(entry["scales"])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_at_smoke_scale(name: str, petridish: Command) -> None:
+    """`run --json` prints one document; running again trains nothing."""
+    first = petridish("run", name, "--scale", "smoke", "--json")
+    again = petridish("run", name, "--scale", "smoke", "--json")
+
+    assert first.returncode == again.returncode == 0
+    assert first.stderr == ""
+    found, second = json.loads(first.stdout), json.loads(again.stdout)
+    assert found["id"] == name
+    assert found["scale"] == "smoke"
+    for verdict in found["verdicts"]:
+        assert {"claim", "verdict", "estimate", "low", "high", "n", "level"} <= set(verdict)
+        assert verdict["verdict"] in ("supported", "contradicted", "undecided")
+    assert found["summary"]["done"] == second["summary"]["skipped"] == found["summary"]["runs"]
+    assert second["summary"]["done"] == 0
+    assert second["verdicts"] == found["verdicts"]
+
+
+def test_verdicts_come_from_what_is_stored(petridish: Command, filled: Path) -> None:
+    """The document of `verdicts --json`."""
+    done = petridish("verdicts", *SMOKE, "--json")
+    found = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert (found["id"], found["scale"]) == ("PF-1", "smoke")
+    assert [verdict["claim"] for verdict in found["verdicts"]] == ["a", "b", "c"]
+
+
+def test_plan_prices_a_sweep(petridish: Command, filled: Path) -> None:
+    """{id, scale, runs, model_steps, seconds}, and what is stored already."""
+    found = json.loads(petridish("plan", *SMOKE, "--json").stdout)
+    paper = json.loads(petridish("plan", "PF-1", "--scale", "paper", "--json").stdout)
+
+    assert found["runs"] == found["stored"] == 48
+    assert found["model_steps"] == 48_000
+    assert 0 < found["seconds"] < 60
+    assert paper["runs"] == 6 * 2 * 9 * 14 * 2 * 50
+    assert paper["seconds"] > 1e5
+
+
+def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_path: Path) -> None:
+    """PNG and SVG where --out says; one page that fetches nothing."""
+    figures = petridish("figure", *SMOKE, "--out", "pictures")
+    report = petridish("report", "--store", "s", "--out", "page/report.html")
+
+    assert figures.stdout.split() == [
+        "pictures/PF-1-smoke-frontier.png",
+        "pictures/PF-1-smoke-frontier.svg",
+    ]
+    assert report.stdout.split() == ["page/report.html"]
+    page = (tmp_path / "page/report.html").read_text()
+    assert "<svg" in page
+    assert "undecided" in page
+    assert "petridish run PF-1 --scale smoke --store s" in page
+    for fetched in ("<script", "<link", "src=", "@import", "url(http"):
+        assert fetched not in page
+
+
+def test_settings_choose_another_sweep(petridish: Command, tmp_path: Path) -> None:
+    """`--set` gives axes other values; only those runs are trained."""
+    done = petridish(
+        "run", *SMOKE, "--set", "r=4", "--set", "m=30,inf", "--set", "seed=0..1", "--json"
+    )
+
+    assert done.returncode == 0
+    table = Store(tmp_path / "s").read().table
+    assert sorted(set(table["data.m"])) == [30.0, float("inf")]
+    assert len(table) == 2 * 2 * 2
+
+
+def test_both_engines_serve(petridish: Command, tmp_path: Path) -> None:
+    """`--engine reference` trains the same runs in the papers' way, with the same outcomes."""
+    outcomes = []
+    for engine in ("reference", "torch"):
+        arguments = ("run", "PF-1", "--scale", "smoke", "--set", "seed=0", "--engine", engine)
+        assert petridish(*arguments, "--store", engine, "--jobs", "1").returncode == 0
+        table = Store(tmp_path / engine).read().table.sort("key")
+        assert set(table["engine"]) == {engine}
+        outcomes.append(table.select("key", "outcome", "solved_at"))
+
+    assert outcomes[0].equals(outcomes[1])
+
+
+def test_progress_in_a_log_is_lines(petridish: Command) -> None:
+    """No control characters, the last line says that all is done."""
+    done = petridish("run", *SMOKE)
+
+    assert "\x1b" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("petridish: 48/48 runs, ")
+    assert lines[0].endswith(" left")
+    assert lines[-1].startswith("48 runs trained (")
+    assert "percent of runs solved" in done.stdout
+
+
+NO_STORE = "There is no store nowhere. Give --store, or fill one by `petridish run`."
+MISTAKES = {
+    ("run", "PF-9"): (
+        "There is no experiment called 'PF-9'. Did you mean PF-1? "
+        "A file of your own is named by its path, ending in .py."
+    ),
+    ("run", "PF-1", "--scale", "small"): (
+        "PF-1 has no scale called 'small'. Known: demo, laptop, paper, smoke."
+    ),
+    ("run", *SMOKE, "--set", "k=11"): (
+        "SparseParity: k=11 relevant bits were asked for, but n=10 has only 10 bits. "
+        "Raise n or lower k."
+    ),
+    ("run", *SMOKE, "--set", "task.support=(1,1)"): (
+        "SparseParity: support=(1, 1) repeats the bits [1]. Name each bit once."
+    ),
+    ("run", *SMOKE, "--set", "r=0"): (
+        "MLP: a hidden layer of width 0 was asked for. Give a width of at least 1."
+    ),
+    ("run", *SMOKE, "--set", "lr=-1"): ("Training: learning_rate=-1. Give a number of at least 0."),
+    ("run", *SMOKE, "--set", "m=0"): (
+        "Data: m=0 training examples were asked for. "
+        "Give a whole number from 1 to 2^32, or inf for fresh examples at each step."
+    ),
+    ("run", *SMOKE, "--engine", "natve"): (
+        "There is no engine called 'natve'. Known: reference, torch."
+    ),
+    ("run", *SMOKE, "--set", "widht=3"): (
+        "There is no axis called 'widht' in this sweep. Did you mean width?"
+    ),
+    ("run", *SMOKE, "--executor", "locl"): (
+        "There is no executor called 'locl'. Did you mean local?"
+    ),
+    ("run", "missing.py"): "There is no file {folder}/missing.py. Give the path of a Python file.",
+    ("run", "broken.py"): (
+        "{folder}/broken.py cannot be imported: ModuleNotFoundError: No module named "
+        "'no_such_module'. Try `python broken.py` to see where."
+    ),
+    ("run", "empty.py"): (
+        "empty.py declares no experiment. Define SWEEP = Sweep(…) or EXPERIMENT = Experiment(…) "
+        "in it; docs/extend.md shows how."
+    ),
+    ("run", "PF-1", "--scale", "smoke", "--store", "empty.py/store"): (
+        "The store empty.py/store cannot be written: Not a directory. "
+        "Give a folder that can, by --store."
+    ),
+    ("verdicts", "PF-1", "--store", "nowhere"): NO_STORE,
+    ("figure", "PF-1", "--store", "nowhere"): NO_STORE,
+    ("report", "--store", "nowhere"): NO_STORE,
+    ("store", "check", "--store", "nowhere"): NO_STORE,
+    ("verdicts", "PF-1", "--scale", "laptop", "--store", "s"): (
+        "The store s has no runs of PF-1. Run `petridish run PF-1` first, with the same --scale, "
+        "--set and --store."
+    ),
+    ("run",): "Missing argument 'ID'. Try `petridish run --help`.",
+    ("run", *SMOKE, "--jobs", "many"): (
+        "Invalid value for '--jobs': Input should be a valid integer, unable to parse string as an "
+        "integer. Try `petridish run --help`."
+    ),
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_a_mistake_gets_one_line_and_exit_code_2(
+    arguments: tuple[str, ...], petridish: Command, filled: Path, tmp_path: Path
+) -> None:
+    """What was wrong, what was given, what to do; nothing else is printed, nothing is changed."""
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    (tmp_path / "empty.py").write_text("SWEEP = None\n")
+    before = Store(filled).shards()
+    done = petridish(*arguments)
+
+    sentence = MISTAKES[arguments].replace("{folder}", str(tmp_path.resolve()))
+    assert done.stderr == f"petridish: {sentence}\n"
+    assert done.stdout == ""
+    assert done.returncode == 2
+    assert Store(filled).shards() == before
+
+
+def test_a_torn_shard_costs_only_its_own_runs(petridish: Command, filled: Path) -> None:
+    """Every command names it and ends with 2; `run` trains its runs again; `compact` heals."""
+    store = Store(filled)
+    runs = len(store.read().table)
+    torn = max(store.shards(), key=lambda path: path.stat().st_size)
+    torn.write_bytes(torn.read_bytes()[:500])
+    lost = runs - len(store.read().table)
+    line = (
+        f"petridish: The shard s/{torn.name} is torn (500 bytes) and was passed over; its runs "
+        "count as not done. `petridish store compact` sets it aside.\n"
+    )
+
+    check = petridish("store", "check", "--store", "s")
+    assert (check.returncode, check.stderr) == (2, line)
+    run = petridish("run", *SMOKE, "--json")
+    assert (run.returncode, run.stderr) == (2, line)
+    assert json.loads(run.stdout)["summary"]["done"] == lost > 0
+    compact = petridish("store", "compact", "--store", "s")
+    assert compact.returncode == 0
+    assert compact.stdout == f"s: {runs} runs in 1 shards\n"
+    assert petridish("verdicts", *SMOKE).returncode == 0
+
+
+def test_a_newer_shard_stops_every_command(petridish: Command, filled: Path) -> None:
+    """One line, exit code 2, before anything is trained."""
+    import polars as pl
+
+    from petridish.store.files import _digest
+
+    shard = Store(filled).shards()[0]
+    table = pl.read_parquet(shard)
+    shard.unlink()
+    newer = filled / "new.parquet"
+    table.write_parquet(newer, metadata={"petridish.schema": str(SCHEMA + 1)})
+    newer = newer.rename(filled / f"{1:016x}-{_digest(newer.read_bytes())}.parquet")
+    line = (
+        f"petridish: The shard s/{newer.name} has schema {SCHEMA + 1}, written by a newer "
+        f"petridish; this one reads up to schema {SCHEMA}. Upgrade petridish or give another "
+        "--store.\n"
+    )
+
+    for command in (("run", *SMOKE), ("verdicts", *SMOKE), ("store", "check", "--store", "s")):
+        done = petridish(*command)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+
+
+def test_exports_and_checks(petridish: Command, filled: Path, tmp_path: Path) -> None:
+    """Counts on standard output."""
+    runs = len(Store(filled).read().table)
+    export = petridish("store", "export", "--store", "s", "--out", "runs.csv")
+    check = json.loads(petridish("store", "check", "--store", "s", "--json").stdout)
+
+    assert export.stdout == f"{runs} runs written to runs.csv\n"
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == runs + 1
+    assert (check["runs"], check["problems"]) == (runs, [])
+
+
+def test_bench_measures_its_documented_rows(petridish: Command) -> None:
+    """{machine, rows: [{n, width, engine, model_steps_per_second}]}; the stack beats the loop."""
+    done = petridish("bench", "--quick", "--json", timeout=300)
+    found = json.loads(done.stdout)
+    rows = {(row["n"], row["width"], row["engine"]): row for row in found["rows"]}
+
+    assert found["machine"]["cores"] >= 1
+    for n, width in ((50, 10), (50, 100)):
+        assert rows[n, width, "naive"]["model_steps_per_second"] > 0
+        assert rows[n, width, "torch"]["ratio_to_naive"] > 4  # measured: 40 and 10
+    assert found["store"]["seconds"] < 5
+
+
+def test_the_version_is_the_packages(petridish: Command) -> None:
+    """`petridish --version`."""
+    from petridish import __version__
+
+    assert petridish("--version").stdout == f"{__version__}\n"

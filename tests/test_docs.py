@@ -1,0 +1,79 @@
+"""The documentation does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from petridish.store import Store
+from petridish.training import flat
+from tests.conftest import Command
+from tests.test_spec import SPEC
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"```python\n# (\S+?\.py)(, continued)?\n(.*?)```", re.DOTALL)
+
+
+def extend_files() -> dict[str, list[str]]:
+    """Give the blocks of docs/extend.md, by the file they belong to."""
+    files: dict[str, list[str]] = {}
+    for name, _, code in BLOCK.findall((ROOT / "docs/extend.md").read_text()):
+        files.setdefault(name, []).append(code)
+    return files
+
+
+def test_extensions_are_short() -> None:
+    """A task, an activation and an init in under 20 lines of code each, imports included."""
+    for name in ("my_task.py", "my_activation.py", "my_init.py"):
+        lines = [line for line in extend_files()[name][0].splitlines() if line.strip()]
+        assert len(lines) < 20
+
+
+@pytest.mark.parametrize("name", extend_files())
+def test_every_extension_runs(name: str, petridish: Command, tmp_path: Path) -> None:
+    """With workers that must import the user's file, and again from the store."""
+    (tmp_path / name).write_text("\n".join(extend_files()[name]))
+    first = petridish("run", name)
+    again = petridish("run", name)
+
+    assert first.returncode == again.returncode == 0, first.stderr
+    table = Store(tmp_path / "petridish-store").read().table
+    assert f"{len(table)} runs trained" in first.stderr
+    assert f"0 runs trained (0 solved) and {len(table)} found in the store" in again.stderr
+    assert (table["outcome"] == "SOLVED").any()
+
+
+def test_the_example_keeps_curves(petridish: Command, tmp_path: Path) -> None:
+    """README's second step, made short: curves are trained and drawn."""
+    example = ROOT / "examples/grokking.py"
+    short = ("--set", "steps=400", "--set", "seed=0..1", "--set", "m=300,1000")
+    assert petridish("run", example, *short).returncode == 0
+    done = petridish("figure", example, *short)
+
+    assert done.stdout.split()[0] == "petridish-out/grokking-own-curves.png"
+    assert (tmp_path / "petridish-out/grokking-own-curves.svg").stat().st_size > 1000
+
+
+def test_the_store_page_names_every_column() -> None:
+    """docs/store.md lists the columns that a run has."""
+    page = (ROOT / "docs/store.md").read_text()
+    missing = [column for column in flat(SPEC) if f"`{column}`" not in page]
+
+    assert missing == []
+
+
+def test_the_readme_commands_exist(petridish: Command) -> None:
+    """Every `petridish …` in the README and the docs is a command with its options."""
+    text = "\n".join(
+        path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    )
+    blocks = "".join(re.findall(r"```\n(.*?)```", text, re.DOTALL))
+    commands = set(re.findall(r"^petridish ((?:store )?[a-z]+)\b(.*)$", blocks, re.MULTILINE))
+    assert len(commands) >= 5
+    helps = {name: petridish(*name.split(), "--help").stdout for name, _ in commands}
+    for name, rest in commands:
+        assert helps[name], name
+        for option in re.findall(r"--[a-z]+", rest):
+            assert option in helps[name], (name, option)
