@@ -34,7 +34,8 @@ td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
   font-weight: 600; white-space: nowrap; }
 .supported { background: #d7ebf7; color: #004d7a; } .contradicted { background: #fde3d3;
   color: #8a3b00; } .undecided { background: #eee; color: #444; }
-figure { margin: 1.2rem 0; } figure svg { width: 100%; height: auto; max-width: 62rem; }
+figure { margin: 1.2rem 0; overflow-x: auto; }
+figure svg { width: 100%; min-width: 40rem; max-width: 62rem; height: auto; }
 code, pre { font: .88rem/1.5 ui-monospace, monospace; background: #f6f6f6; border-radius: 4px; }
 code { padding: .1rem .3rem; } pre { padding: .8rem; overflow-x: auto; }
 """
@@ -114,12 +115,13 @@ def _verdict(verdict: Verdict) -> str:
     kind = finding.judgement.value
     return (
         f"<tr><td class='claim'>({html.escape(claim.name)}) {html.escape(claim.text)} "
-        f"<span class='soft'>[{html.escape(claim.source)}]</span></td>"
+        f"<span class='soft'>[{html.escape(claim.source)}]<br>{html.escape(finding.remark)}</span>"
+        "</td>"
         f"<td><span class='verdict {kind}'>{kind}</span></td>"
         f"<td class='number'>{finding.estimate:.3g} [{finding.low:.3g}, {finding.high:.3g}]<br>"
         f"<span class='soft'>{html.escape(finding.quantity)}</span></td>"
         f"<td class='number'>{finding.n}<br><span class='soft'>level {verdict.level:.3g}</span>"
-        f"</td></tr><tr><td colspan='4' class='soft'>{html.escape(finding.remark)}</td></tr>"
+        "</td></tr>"
     )
 
 

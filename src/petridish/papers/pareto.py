@@ -58,9 +58,9 @@ FRONTIER = Experiment(
         ),
         "demo": frontier(
             (SparseParity(30, 3),),
-            widths=(3, 10, 30, 100, 300),
+            widths=(3, 10, 30, 100, 200),
             samples=(300, 400, 500, 600, 800, 1_000, 1_500, 3_000),
-            seeds=13,
+            seeds=12,
             training=Training(steps=8_000),
         ),
         "laptop": frontier(
