@@ -17,6 +17,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: drawing it with Rich would take a third of the time
     help="A laboratory for the science of deep learning on small exact tasks.",
 )
 

@@ -40,10 +40,12 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
         for panel, key in zip(axes, keys, strict=False):
             runs = panels[key].sort("seed")
             for run in runs.head(MOST_CURVES).iter_rows(named=True):
-                steps = [max(step, 1) for step in run["curve.step"]]  # step 0 is drawn at 1
                 colour = BLUE if run["outcome"] == "SOLVED" else ORANGE
-                panel.plot(steps, run["curve.train_error"], color=GREY, lw=0.8, alpha=0.7)
-                panel.plot(steps, run["curve.test_error"], color=colour, lw=1.1, alpha=0.9)
+                steps, train, test = (  # step 0 has no place on a logarithmic axis
+                    run[f"curve.{name}"][1:] for name in ("step", "train_error", "test_error")
+                )
+                panel.plot(steps, train, color=GREY, lw=0.8, alpha=0.7)
+                panel.plot(steps, test, color=colour, lw=1.1, alpha=0.9)
             solved = (runs["outcome"] == "SOLVED").sum()
             init, width, m = key
             panel.set_title(f"{init}, r = {width}, m = {sample_label(float(m))}", loc="left")

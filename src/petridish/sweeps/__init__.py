@@ -1,13 +1,12 @@
 """Grids of runs, and how they are carried out."""
 
-from petridish.sweeps.progress import Progress, Quiet, make_progress
+from petridish.sweeps.progress import Progress, make_progress
 from petridish.sweeps.runner import Summary, cores, run_sweep
 from petridish.sweeps.sweep import Sweep
 from petridish.sweeps.userfile import load_user_file
 
 __all__ = [
     "Progress",
-    "Quiet",
     "Summary",
     "Sweep",
     "cores",

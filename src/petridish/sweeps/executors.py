@@ -37,17 +37,35 @@ class News:
     model_steps: int = 0
 
 
-class Executor(Protocol):
-    """A way to carry out batches; news arrive on `report`, and `stop` ends them early."""
+@dataclass(frozen=True)
+class Work:
+    """What an executor is given.
 
-    def run(
-        self,
-        batches: Sequence[Batch],
-        store: Store,
-        report: Callable[[News], None],
-        wanted: Callable[[Batch], Batch],
-    ) -> None:
-        """Carry out the batches; `wanted` drops what another process has done meanwhile."""
+    Attributes
+    ----------
+    batches : sequence of Batch
+        The costliest first.
+    store : Store
+        Where finished runs are kept, by whoever carries them out.
+    report : function of News
+        Called now and then, and whenever runs have been kept.
+    wanted : function of Batch to Batch
+        Called just before a batch begins: drops what another process has done meanwhile.
+    """
+
+    batches: Sequence[Batch]
+    store: Store
+    report: Callable[[News], None]
+    wanted: Callable[[Batch], Batch]
+
+
+class Executor(Protocol):
+    """A way to carry out work; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
+
+    jobs: int
+
+    def run(self, work: Work) -> None:
+        """Carry out all batches."""
 
 
 class _Worker:
@@ -79,10 +97,10 @@ class _Worker:
         """Put the finished runs on disk, and only then report them."""
         if self.waiting:
             self.store.write(self.waiting)
-            solved = sum(record.outcome is Outcome.SOLVED for record in self.waiting)
-            cost = sum(run_cost(record.spec) for record in self.waiting)
-            self.report(News(len(self.waiting), solved, cost, self.model_steps))
-            self.waiting, self.model_steps = [], 0
+        solved = sum(record.outcome is Outcome.SOLVED for record in self.waiting)
+        cost = sum(run_cost(record.spec) for record in self.waiting)
+        self.report(News(len(self.waiting), solved, cost, self.model_steps))
+        self.waiting, self.model_steps = [], 0
         self.last_kept = time.monotonic()
 
     def carry_out(self, batch: Batch) -> None:
@@ -97,30 +115,33 @@ class _Worker:
 class Inline:
     """Everything in this process, one batch after another."""
 
-    def run(
-        self,
-        batches: Sequence[Batch],
-        store: Store,
-        report: Callable[[News], None],
-        wanted: Callable[[Batch], Batch],
-    ) -> None:
-        """Carry out the batches; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
+    jobs = 1
+
+    def run(self, work: Work) -> None:
+        """Carry out all batches."""
         with _interruptible() as interrupted:
-            worker = _Worker(store, report, interrupted.is_set)
-            for batch in batches:
-                worker.carry_out(wanted(batch))
+            worker = _Worker(work.store, work.report, interrupted.is_set)
+            for batch in map(work.wanted, work.batches):
+                if batch.specs:
+                    worker.carry_out(batch)
                 if interrupted.is_set():
                     raise KeyboardInterrupt
 
 
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
-    """Turn Ctrl-C into an event, so that a shard is never cut in the middle."""
+    """Turn the first Ctrl-C into an event, so that what has ended is kept; a second one cuts."""
     event = threading.Event()
+
+    def hear(*_: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
     if threading.current_thread() is not threading.main_thread():
         yield event  # only the main thread hears signals
         return
-    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+    before = signal.signal(signal.SIGINT, hear)
     try:
         yield event
     finally:
@@ -158,14 +179,8 @@ class LocalProcesses:
     def __init__(self, jobs: int, user_file: Path | None) -> None:
         self.jobs, self.user_file = jobs, user_file
 
-    def run(
-        self,
-        batches: Sequence[Batch],
-        store: Store,
-        report: Callable[[News], None],
-        wanted: Callable[[Batch], Batch],
-    ) -> None:
-        """Carry out the batches; Ctrl-C keeps what has ended and goes up as KeyboardInterrupt."""
+    def run(self, work: Work) -> None:
+        """Carry out all batches."""
         context = _context()
         news: multiprocessing.Queue[News] = context.Queue()
         stop = context.Event()
@@ -174,12 +189,12 @@ class LocalProcesses:
                 self.jobs,
                 mp_context=context,
                 initializer=_start_worker,
-                initargs=(news, stop, store.folder, self.user_file),
+                initargs=(news, stop, work.store.folder, self.user_file),
             )
             try:
                 with _deaf():
                     pool.submit(os.getpid)  # starts the fork server
-                self._drive(pool, batches, news, interrupted, report, wanted)
+                self._drive(pool, work, news, interrupted)
             except BrokenProcessPool as error:
                 if interrupted.is_set():
                     raise KeyboardInterrupt from error
@@ -192,31 +207,29 @@ class LocalProcesses:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 for item in _drained(news):
-                    report(item)
+                    work.report(item)
             if interrupted.is_set():
                 raise KeyboardInterrupt
 
     def _drive(
         self,
         pool: ProcessPoolExecutor,
-        batches: Sequence[Batch],
+        work: Work,
         news: multiprocessing.Queue[News],
         interrupted: threading.Event,
-        report: Callable[[News], None],
-        wanted: Callable[[Batch], Batch],
     ) -> None:
         """Keep every worker busy, and one batch waiting for each, until all is done."""
-        todo = list(reversed(batches))
+        todo = list(reversed(work.batches))
         under_way: set[Future[None]] = set()
         while (todo or under_way) and not interrupted.is_set():
             while todo and len(under_way) < 2 * self.jobs:
-                batch = wanted(todo.pop())
+                batch = work.wanted(todo.pop())
                 if batch.specs:
                     under_way.add(pool.submit(_carry_out, batch))
             try:
-                report(news.get(timeout=0.1))
+                work.report(news.get(timeout=0.1))
             except queue.Empty:
-                report(News())
+                work.report(News())
             for future in [future for future in under_way if future.done()]:
                 under_way.remove(future)
                 future.result()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -65,44 +64,21 @@ def clock(seconds: float) -> str:
     return f"{rest // 60:02d}:{rest % 60:02d}"
 
 
-class Progress(Protocol):
-    """Somewhere to show a tally."""
+class Progress:
+    """Somewhere to show a tally; this one shows nothing."""
 
     def __enter__(self) -> Progress:
         """Begin."""
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End."""
 
     def show(self, tally: Tally) -> None:
         """Show where the sweep is now."""
 
 
-class Quiet:
-    """Show nothing."""
-
-    def __enter__(self) -> Quiet:
-        """Begin."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End."""
-
-    def show(self, tally: Tally) -> None:
-        """Show nothing."""
-
-
-class Log(Quiet):
+class Log(Progress):
     """A line now and then, for a log file."""
 
     def __init__(self, file: TextIO) -> None:
@@ -117,7 +93,7 @@ class Log(Quiet):
             print(f"petridish: {tally}", file=self.file, flush=True)
 
 
-class Bar(Quiet):
+class Bar(Progress):
     """A Rich bar, for a terminal."""
 
     def __init__(self, title: str) -> None:
@@ -138,12 +114,7 @@ class Bar(Quiet):
         self.rich.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End."""
         self.rich.stop()
 
@@ -156,4 +127,4 @@ def make_progress(title: str, *, quiet: bool = False) -> Progress:
     """Choose what fits where standard error goes."""
     if sys.stderr.isatty():
         return Bar(title)
-    return Quiet() if quiet else Log(sys.stderr)
+    return Progress() if quiet else Log(sys.stderr)

@@ -10,8 +10,8 @@ from pathlib import Path
 from petridish.naming import UserError, nearest
 from petridish.store import Store
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
-from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News
-from petridish.sweeps.progress import Progress, Quiet, Tally
+from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
+from petridish.sweeps.progress import Progress, Tally
 from petridish.sweeps.sweep import Sweep
 from petridish.training import RunSpec, load_engine, run_key
 
@@ -69,7 +69,11 @@ def run_sweep(
         load_engine(engine)  # refuses an unknown name, also where nothing is left to train
     by_key = check_all(sweep.specs())
     return run_specs(
-        by_key, store, engine, _executor(executor, jobs or cores(), user_file), progress or Quiet()
+        by_key,
+        store,
+        engine,
+        _executor(executor, jobs or cores(), user_file),
+        progress or Progress(),
     )
 
 
@@ -86,8 +90,7 @@ def run_specs(
     store.prepare()
     stored = store.keys()
     todo = [spec for key, spec in by_key.items() if key not in stored]
-    jobs = executor.jobs if isinstance(executor, LocalProcesses) else 1
-    batches = cut(todo, engine=engine, jobs=jobs)
+    batches = cut(todo, engine=engine, jobs=executor.jobs)
     tally = Tally(runs=len(todo), cost=sum(batch.cost for batch in batches))
 
     def report(news: News) -> None:
@@ -106,7 +109,7 @@ def run_specs(
 
     if todo:
         with progress:
-            executor.run(batches, store, report, wanted)
+            executor.run(Work(batches, store, report, wanted))
     seconds = time.perf_counter() - tally.started
     return Summary(
         len(by_key), len(by_key) - len(todo), tally.done, tally.solved, tally.model_steps, seconds
