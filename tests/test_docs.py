@@ -45,6 +45,16 @@ def test_every_extension_runs(name: str, petridish: Command, tmp_path: Path) -> 
     assert (table["outcome"] == "SOLVED").any()
 
 
+def test_the_sweep_in_the_readme_runs(petridish: Command, tmp_path: Path) -> None:
+    """As printed, but for fewer steps and seeds."""
+    ((name, _, code),) = BLOCK.findall((ROOT / "README.md").read_text())
+    (tmp_path / name).write_text(code)
+    done = petridish("run", name, "--set", "steps=300", "--set", "seed=0..1")
+
+    assert done.returncode == 0, done.stderr
+    assert "sparse_majority(50, 5), sparse(2): percent of runs solved" in done.stdout
+
+
 def test_the_example_keeps_curves(petridish: Command, tmp_path: Path) -> None:
     """README's second step, made short: curves are trained and drawn."""
     example = ROOT / "examples/grokking.py"

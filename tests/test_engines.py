@@ -51,7 +51,7 @@ def spec_of(**changes: Any) -> RunSpec:
         "task": SparseParity(12, 3),
         "data": Data(m=80, n_test=300),
         "model": MLP(10),
-        "training": Training(steps=STEPS, target_error=None, batch_size=8, **training),
+        "training": Training(**{"steps": STEPS, "target_error": None, "batch_size": 8} | training),
         "evaluation": Evaluation(every=1, curves=True),
     }
     return RunSpec(**(base | changes))
@@ -126,6 +126,7 @@ MIXED: list[Init] = [Uniform(), Sparse(2), Bernoulli()]
 COMPANY = {
     "hinge": spec_of(),
     "odd sizes": spec_of(model=MLP(7), task=SparseParity(31, 2), training={"loss": Square()}),
+    "alignment": spec_of(model=MLP(7), task=SparseParity(10, 3), training={"batch_size": 32}),
     "logistic": spec_of(training={"loss": Logistic(), "optimiser": OPTIMISERS["adamw"]()}),
     "classes": spec_of(training={"loss": CrossEntropy(), "optimiser": SGD(0.9)}),
     "online": spec_of(data=Data(n_test=300, label_noise=0.1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from petridish.training import (
     Outcome,
     RunRecord,
     RunSpec,
+    Square,
     Training,
     run_key,
 )
@@ -165,11 +167,21 @@ def test_running_skips_what_is_there(executor: str, tmp_path: Path) -> None:
 
 
 def test_executors_and_worker_numbers_give_one_table(tmp_path: Path) -> None:
-    """In this process, in two workers, in three: the same records, bit by bit."""
+    """In this process, in two workers, in three: the same records, bit by bit.
+
+    The stacks are cut differently each time, and odd sizes put a run's weights at every alignment.
+    """
+    odd = replace(
+        TINY,
+        task=SparseParity(31, 2),
+        training=Training(steps=150, target_error=None, batch_size=8, loss=Square()),
+        evaluation=Evaluation(every=10, curves=True),
+    )
+    sweep = Sweep(odd, {"model.width": (7, 33), "data.m": (60, 200), "seed": range(6)})
     tables = []
     for executor, jobs in (("inline", 1), ("local", 2), ("local", 3)):
         store = Store(tmp_path / f"{executor}{jobs}")
-        run_sweep(SWEEP, store, executor=executor, jobs=jobs)
+        run_sweep(sweep, store, executor=executor, jobs=jobs)
         tables.append(comparable(store))
 
     assert tables[0].equals(tables[1])

@@ -10,6 +10,13 @@ from petridish.analysis.claims import (
     Rule,
     Verdict,
 )
+from petridish.analysis.estimate import (
+    bootstrap_median,
+    censored_median,
+    mean_difference,
+    wilson_interval,
+)
+from petridish.analysis.trend import decrease_test, holm, trend_test
 
 __all__ = [
     "Beats",
@@ -20,4 +27,11 @@ __all__ = [
     "NeverDecreases",
     "Rule",
     "Verdict",
+    "bootstrap_median",
+    "censored_median",
+    "decrease_test",
+    "holm",
+    "mean_difference",
+    "trend_test",
+    "wilson_interval",
 ]

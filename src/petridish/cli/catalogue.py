@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def list_experiments(json: Json = False) -> None:
-    """List every experiment: id, source, scales with their price, claims."""
+    """List every experiment with its scales, prices and claims."""
     from petridish.papers import EXPERIMENTS
     from petridish.sweeps.progress import count
 
@@ -59,7 +59,7 @@ def plan(
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Price a sweep before it runs, from a calibration of this machine."""
+    """Price a sweep on this machine before it runs."""
     from petridish.store import Store
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
@@ -123,7 +123,7 @@ def figure(
     out: Out = DEFAULT_OUT,
     settings: Settings = None,
 ) -> int:
-    """Draw the figures of an experiment from what is stored, as PNG and SVG."""
+    """Draw an experiment from what is stored, as PNG and SVG."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
     reading = read_runs(store, curves=True)
     runs = chosen_runs(sweep, reading.table, name, store)
@@ -200,7 +200,7 @@ def bench(
     json: Json = False,
     quick: Annotated[bool, typer.Option(help="Less of everything; numbers are rougher.")] = False,
 ) -> None:
-    """Measure engines against naive PyTorch, and the runner's and the store's overhead."""
+    """Measure engines, runner and store against naive PyTorch."""
     from petridish.bench import measure, table
 
     found = measure(quick=quick)

@@ -37,7 +37,7 @@ Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if 
 
 
 def demo(store: StoreDir = DEFAULT_STORE, out: Out = DEFAULT_OUT) -> int:
-    """Train a frontier of about a thousand networks, judge it, and draw it."""
+    """Train a frontier of a thousand networks; judge and draw it."""
     from petridish.cli.catalogue import write_figures, write_report
 
     experiment, scale, sweep = find_sweep("PF-1", "demo", None)
@@ -67,7 +67,7 @@ def run(
     settings: Settings = None,
     json: Json = False,
 ) -> int:
-    """Carry out the runs of an experiment that the store does not have, and judge its claims."""
+    """Train what the store lacks of an experiment; judge its claims."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
     summary = _carry_out(
         experiment, sweep, store, quiet=json, engine=engine, executor=executor, jobs=jobs

@@ -13,7 +13,9 @@ from petridish.naming import UserError
 if TYPE_CHECKING:
     from petridish.store.maintenance import Health
 
-app = typer.Typer(help="Check, compact or export a store.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Check, compact or export a store.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def _existing(folder: Path) -> Path:
