@@ -217,6 +217,25 @@ def test_a_diverged_run_is_a_result(engine: Engine) -> None:
     assert first.steps == reference.steps
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_an_output_that_is_no_number_is_wrong(name: str) -> None:
+    """Weights that overflow just before a look must not pass for a solved run; nor does f = 0."""
+    import torch
+
+    loss = LOSSES[name]()
+    outputs = torch.full((1, 4, loss.n_outputs(2)), math.nan)
+    labels = torch.tensor([[0.0, 1.0, 0.0, 1.0]])
+
+    assert loss.wrong(outputs, labels).all()
+    if loss.n_outputs(2) == 1:
+        assert loss.wrong(torch.zeros(1, 4, 1), labels).all()
+        right = (1 - 2 * labels).unsqueeze(-1)
+    else:
+        right = torch.nn.functional.one_hot(labels.long(), 2).float()
+    assert not loss.wrong(right, labels).any()
+    assert loss.wrong(-right, labels).all()
+
+
 def test_label_noise_touches_training_labels_only() -> None:
     """A share p of training labels is flipped (4.5 standard errors), and no held-out label."""
     from petridish.training.data import test_examples, training_examples

@@ -100,10 +100,14 @@ def run_specs(
         tally.model_steps += news.model_steps
         progress.show(tally)
 
+    found = len(by_key) - len(todo)
+
     def wanted(batch: Batch) -> Batch:
+        nonlocal found
         kept = store.keys()  # another process may have kept some since we began
         missing = tuple(spec for spec in batch.specs if run_key(spec) not in kept)
         elsewhere = set(batch.specs) - set(missing)
+        found += len(elsewhere)
         report(News(done=len(elsewhere), cost=sum(run_cost(spec) for spec in elsewhere)))
         return replace(batch, specs=missing)
 
@@ -111,6 +115,5 @@ def run_specs(
         with progress:
             executor.run(Work(batches, store, report, wanted))
     seconds = time.perf_counter() - tally.started
-    return Summary(
-        len(by_key), len(by_key) - len(todo), tally.done, tally.solved, tally.model_steps, seconds
-    )
+    trained = tally.done - (found - (len(by_key) - len(todo)))
+    return Summary(len(by_key), found, trained, tally.solved, tally.model_steps, seconds)

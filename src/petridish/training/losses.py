@@ -51,8 +51,8 @@ class MarginLoss(ABC):
         return self.each(outputs.squeeze(-1), 1 - 2 * labels).mean(dim=1)
 
     def wrong(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Say where the sign of f is not y."""
-        return outputs.squeeze(-1) * (1 - 2 * labels) <= 0
+        """Say where the sign of f is not y; an f that is no number has none."""
+        return ~(outputs.squeeze(-1) * (1 - 2 * labels) > 0)
 
     @abstractmethod
     def each(self, f: Tensor, y: Tensor) -> Tensor:
@@ -125,8 +125,8 @@ class CrossEntropy:
         return -chosen.squeeze(-1).mean(dim=1)
 
     def wrong(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Say where the largest output is not the label's."""
-        return outputs.argmax(dim=-1) != labels
+        """Say where the largest output is not the label's, or none is the largest."""
+        return (outputs.argmax(dim=-1) != labels) | outputs.isnan().any(dim=-1)
 
 
 LOSSES: dict[str, type] = {
