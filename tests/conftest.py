@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from petridish.training.numerics import pin_kernels
+
+pin_kernels()  # before any test computes with PyTorch, as in a worker
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("repeatable")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -13,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.analysis import Beats, Claim, FrontierShrinks, Judgement, NeverDecreases, Verdict
-from petridish.analysis.cells import cells, grid
+from petridish.analysis.cells import Grid, cells, grid
 from petridish.analysis.estimate import (
     bootstrap_median,
     censored_median,
     mean_difference,
     wilson_interval,
 )
-from petridish.analysis.frontier import frontier_index, sample_sizes
+from petridish.analysis.frontier import frontier_draws, frontier_index, sample_sizes
 from petridish.analysis.trend import decrease_test, holm, trend_test
 
 
@@ -58,28 +57,56 @@ def test_wilson_covers_as_often_as_it_says() -> None:
         assert abs((weights * covered).sum(axis=0).mean() - 0.95) < 0.01
 
 
-def test_one_cell_is_newcombes_interval() -> None:
-    """Newcombe 1998, Table II (a), method 10: 56/70 − 48/80 is 0.2 [0.0524, 0.3339]."""
-    found = mean_difference(
-        (np.array([56]), np.array([70])), (np.array([48]), np.array([80])), level=0.95
-    )
+def outcomes(
+    rng: np.random.Generator, probability: Any, seeds: int, *, shared: float
+) -> np.ndarray[Any, Any]:
+    """Draw outcomes of cells with the given probabilities, shape (*cells, seed).
 
-    assert found == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    Each cell's runs have its probability; `shared` is the correlation, through a common normal
+    luck of the seed, between the hidden scores of the cells of one seed.
+    """
+    from scipy.special import ndtri
+
+    chance = np.asarray(probability)[..., None]
+    own = rng.standard_normal((*chance.shape[:-1], seeds))
+    luck = rng.standard_normal(seeds)
+    score = math.sqrt(shared) * luck + math.sqrt(1 - shared) * own
+    solved: np.ndarray[Any, Any] = (score < ndtri(chance)).astype(np.float64)
+    return solved
 
 
-def test_mean_differences_cover_as_often_as_they_say() -> None:
-    """Over 2000 simulated grids of 16 cells with 13 runs each: 95 % ± 4.5 standard errors, or more.
+@pytest.mark.parametrize("shared", [0.0, 0.5])
+def test_mean_differences_cover_as_often_as_they_say(shared: float) -> None:
+    """Over 1000 grids of 16 cells with 13 seeds: 95 % ± 4.5 standard errors, or more.
 
-    An interval that is a little too wide is allowed, one that is too narrow is not.
+    Also where the cells of one seed share its luck, as they do. An interval that is too wide is
+    allowed, one that is too narrow is not.
     """
     rng = np.random.default_rng(0)
-    p1, p2 = rng.uniform(0, 1, 16), rng.uniform(0, 1, 16)
-    n = np.full(16, 13)
+    chance = rng.uniform(0.02, 0.98, (2, 16))
     covered = 0
-    for _ in range(2000):
-        _, low, high = mean_difference((rng.binomial(13, p1), n), (rng.binomial(13, p2), n))
-        covered += int(low <= np.mean(p1 - p2) <= high)
-    assert covered / 2000 > 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / 2000)
+    for _ in range(1000):
+        better, worse = outcomes(rng, chance, 13, shared=shared)
+        _, low, high = mean_difference(better, worse)
+        covered += int(low <= np.mean(chance[0] - chance[1]) <= high)
+    assert covered / 1000 > 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / 1000)
+
+
+def test_a_mean_difference_by_hand() -> None:
+    """Two cells, four seeds: the estimate is 3/8; all seeds agreeing still leaves an interval."""
+    better = np.array([[1.0, 1, 1, 0], [1, 1, 0, 0]])
+    worse = np.array([[0.0, 0, 1, 0], [0, 1, 0, 0]])
+    estimate, low, high = mean_difference(better, worse)
+    each = (better - worse).mean(axis=0)
+    student = 3.182446 * each.std(ddof=1) / 2  # the 97.5 % point for 3 degrees of freedom
+
+    assert estimate == pytest.approx(3 / 8)
+    assert low <= estimate - student + 1e-6
+    assert high >= estimate + student - 1e-6
+    _, low, high = mean_difference(np.ones((3, 4)), np.zeros((3, 4)))
+    assert 0.3 < low < 0.9  # 4 of 4 against 0 of 4, three times
+    assert high == 1.0
+    assert mean_difference(np.ones((3, 1)), np.zeros((3, 1)))[1] == -math.inf
 
 
 def test_medians_with_runs_that_never_ended() -> None:
@@ -104,43 +131,25 @@ def test_bootstrap_bounds_the_median() -> None:
     assert high == math.inf
 
 
-def brute_trend(solved: Any, runs: Any, scores: Any) -> float:
-    """Give the permutation mid-p-value of the trend statistic, one stratum: ties count half."""
-    total = int(sum(runs))
-    labels = [score for score, n in zip(scores, runs, strict=True) for _ in range(n)]
-    observed = float(np.dot(scores, solved))
-    sums = [
-        sum(labels[i] for i in chosen)
-        for chosen in itertools.combinations(range(total), int(sum(solved)))
-    ]
-    return float(np.mean([(s > observed) + 0.5 * (s == observed) for s in sums]))
-
-
-@pytest.mark.parametrize("solved", [[0, 1, 4], [1, 2, 3], [4, 1, 0], [2, 2, 2]])
-def test_the_trend_test_is_close_to_its_exact_form(solved: list[int]) -> None:
-    """The normal approximation is within 0.02 of exact permutation at the smallest sizes used."""
-    runs, scores = [5, 5, 5], np.arange(3.0)
-    p = trend_test(np.array([solved]), np.array([runs]), scores)
-
-    assert abs(p - brute_trend(solved, runs, scores)) < 0.02
-
-
 def test_the_trend_test_by_hand() -> None:
-    """One stratum of 0/1 and 1/1: T = ½, Var = ¼·½·2/1 = ¼, z = 1, p = 0.1587."""
-    p = trend_test(np.array([[0, 1]]), np.array([[1, 1]]), np.array([0.0, 1.0]))
+    """One stratum of 0/1 and 1/1: T = ½, Var = ¼·½·2 = ¼, t = 1 with one degree: p = ¼."""
+    p = trend_test(np.array([[[0.0], [1.0]]]), np.array([0.0, 1.0]))
 
-    assert p == pytest.approx(0.158655, abs=1e-6)
-    assert trend_test(np.array([[0, 0]]), np.array([[9, 9]]), np.array([0.0, 1.0])) == 0.5
+    assert p == pytest.approx(0.25)
+    assert trend_test(np.zeros((3, 2, 9)), np.array([0.0, 1.0])) == 0.5
+    rising = np.array([[[0.0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 1, 1]]] * 5)
+    assert trend_test(rising, np.arange(3.0)) < 0.05
+    assert trend_test(rising[:, ::-1], np.arange(3.0)) > 0.95
 
 
-def test_the_trend_test_keeps_its_level() -> None:
+@pytest.mark.parametrize("shared", [0.0, 0.5])
+def test_the_trend_test_keeps_its_level(shared: float) -> None:
     """Without a trend it rejects at 1.67 % no more often than that (4.5 σ over 3000 grids)."""
     rng = np.random.default_rng(0)
-    truth = rng.uniform(0, 1, (16, 1))
-    runs = np.full((16, 5), 13)
+    chance = np.broadcast_to(rng.uniform(0.02, 0.98, (16, 1)), (16, 5))
     level = 0.05 / 3
     rejected = sum(
-        trend_test(rng.binomial(13, np.broadcast_to(truth, (16, 5))), runs, np.arange(5.0)) < level
+        trend_test(outcomes(rng, chance, 13, shared=shared), np.arange(5.0)) < level
         for _ in range(3000)
     )
     assert rejected / 3000 < level + 4.5 * math.sqrt(level / 3000)
@@ -259,10 +268,55 @@ def test_one_step_that_lowers_success_contradicts() -> None:
     finding = NeverDecreases().judge(runs_of(dip), 0.05)
     assert finding.judgement is Judgement.CONTRADICTED
     assert finding.estimate > 0.1
-    assert "8 of 16 steps lower success significantly" in finding.remark
+    assert "8 of 16 single steps lower success significantly" in finding.remark
     grown = FrontierShrinks().judge(runs_of(dip), 0.05)
     assert grown.judgement is Judgement.CONTRADICTED
     assert "the frontier grows from model.width 10 to 100 at uniform" in grown.remark
+
+
+def test_a_small_fall_everywhere_is_not_called_never() -> None:
+    """A fall of 0.25 at the last step, too small to see in one stratum, is never supported."""
+
+    def late_fall(init: str, width: int, m: float) -> float:
+        return {10: 0.2, 100: 0.75, 1000: 0.5}[width]
+
+    verdicts = [
+        NeverDecreases().judge(runs_of(late_fall, seeds=12, seed=seed), 0.05 / 3).judgement
+        for seed in range(20)
+    ]
+    assert Judgement.SUPPORTED not in verdicts
+    assert verdicts.count(Judgement.CONTRADICTED) >= 5
+
+
+def test_cells_without_runs_decide_nothing() -> None:
+    """One failed run at the widest is no evidence, and seeds that lack a cell are left out."""
+    table = runs_of(level)
+    few = table.filter(
+        (pl.col("model.width") < 1000) | ((pl.col("seed") == 0) & (pl.col("data.m") == 100))
+    )
+    finding = FrontierShrinks().judge(few, 0.05)
+    assert finding.judgement is Judgement.UNDECIDED
+    assert finding.remark == (
+        "no two seeds were run in every cell of a stratum: run the sweep to its end"
+    )
+    partial = table.filter((pl.col("model.width") < 1000) | (pl.col("seed") < 7))
+    for rule in RULES.values():
+        assert rule.judge(partial, 0.05).n == 2 * 3 * 4 * 7
+
+
+def test_one_cells_posterior_is_jeffreys() -> None:
+    """Seeds weighed by Exp(1), plus Gamma(½) on both sides: Beta(s + ½, n − s + ½), by its mean.
+
+    The share of draws at or above ½ is the posterior's probability within 4.5 standard errors.
+    """
+    from scipy.special import betainc
+
+    outcome = np.array([1.0] * 4 + [0.0] * 6).reshape(1, 1, 1, 10)
+    counts = Grid([()], [1], [1], list(range(10)), outcome)
+    drawn = frontier_draws(counts, draws=20_000, rng=np.random.default_rng(0))
+    truth = 1 - betainc(4.5, 6.5, 0.5)
+
+    assert abs((drawn == 0).mean() - truth) < 4.5 * math.sqrt(truth * (1 - truth) / 20_000)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -133,6 +133,18 @@ def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_pa
         assert fetched not in page
 
 
+@pytest.mark.parametrize("setting", ["k=1", "n=12", "task.support=(0,1)", "data.label_noise=0"])
+def test_a_setting_inside_an_axis_finds_its_runs(setting: str, petridish: Command) -> None:
+    """What was trained is judged, counted once, and found again by `verdicts`."""
+    arguments = (*SMOKE, "--set", setting, "--set", "seed=0..1", "--set", "r=4")
+    found = json.loads(petridish("run", *arguments, "--json").stdout)
+    verdicts = petridish("verdicts", *arguments)
+
+    assert found["summary"]["done"] == 12
+    assert verdicts.returncode == 0
+    assert "12 of 12 runs stored" in verdicts.stdout
+
+
 def test_settings_choose_another_sweep(petridish: Command, tmp_path: Path) -> None:
     """`--set` gives axes other values; only those runs are trained."""
     done = petridish(
@@ -186,10 +198,10 @@ MISTAKES = {
     ("run", *SMOKE, "--set", "task.support=(1,1)"): (
         "SparseParity: support=(1, 1) repeats the bits [1]. Name each bit once."
     ),
-    ("run", *SMOKE, "--set", "r=0"): (
-        "MLP: a hidden layer of width 0 was asked for. Give a width of at least 1."
+    ("run", *SMOKE, "--set", "r=0"): ("MLP: width=0. Give a whole number of at least 1."),
+    ("run", *SMOKE, "--set", "lr=-1"): (
+        "Training: learning_rate=-1. Give a finite number of at least 0."
     ),
-    ("run", *SMOKE, "--set", "lr=-1"): ("Training: learning_rate=-1. Give a number of at least 0."),
     ("run", *SMOKE, "--set", "m=0"): (
         "Data: m=0 training examples were asked for. "
         "Give a whole number from 1 to 2^32, or inf for fresh examples at each step."
@@ -224,6 +236,36 @@ MISTAKES = {
         "The store s has no runs of PF-1. Run `petridish run PF-1` first, with the same --scale, "
         "--set and --store."
     ),
+    ("run", *SMOKE, "--set", "task.support=0,1"): (
+        "The axis task.support takes lists in brackets, but '0' was given. Write such as (0,1,2)."
+    ),
+    ("run", *SMOKE, "--set", "init=relu"): (
+        "There is no init called 'relu'. Known: bernoulli, kaiming, paired, sparse, uniform, "
+        "xavier."
+    ),
+    ("run", *SMOKE, "--set", "init=paired(hinge)"): (
+        "There is no base called 'hinge'. Known: bernoulli, kaiming, paired, sparse, uniform, "
+        "xavier."
+    ),
+    ("run", *SMOKE, "--set", "model.activation=power(1.5)"): (
+        "Power: k=1.5. Give a whole number of at least 1."
+    ),
+    ("run", *SMOKE, "--set", "evaluation.curves=yes"): (
+        "Evaluation: curves='yes'. Give true or false."
+    ),
+    ("run", *SMOKE, "--set", "seed=0..3000000000"): (
+        "0..3000000000 are 3000000001 values. Give at most 1000000."
+    ),
+    ("plan", *SMOKE, "--set", "init=sparse(11)"): (
+        "Sparse: s=11 weights a neuron, but there are only 10 inputs. Give s from 1 to 10."
+    ),
+    ("run", "leaving.py"): (
+        "{folder}/leaving.py cannot be imported: SystemExit: 3. Try `python leaving.py` to see "
+        "where."
+    ),
+    ("run", "PF-1", "--scale", "smoke", "--store", "empty.py"): (
+        "The store empty.py is a file. Give a folder by --store."
+    ),
     ("run",): "Missing argument 'ID'. Try `petridish run --help`.",
     ("run", *SMOKE, "--jobs", "many"): (
         "Invalid value for '--jobs': Input should be a valid integer, unable to parse string as an "
@@ -239,6 +281,7 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     """What was wrong, what was given, what to do; nothing else is printed, nothing is changed."""
     (tmp_path / "broken.py").write_text("import no_such_module\n")
     (tmp_path / "empty.py").write_text("SWEEP = None\n")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
     before = Store(filled).shards()
     done = petridish(*arguments)
 
@@ -261,8 +304,13 @@ def test_a_torn_shard_costs_only_its_own_runs(petridish: Command, filled: Path) 
         "count as not done. `petridish store compact` sets it aside.\n"
     )
 
-    check = petridish("store", "check", "--store", "s")
-    assert (check.returncode, check.stderr) == (2, line)
+    for command in (
+        ("store", "check", "--store", "s"),
+        ("store", "export", "--store", "s", "--out", "runs.csv"),
+        ("plan", *SMOKE),
+    ):
+        done = petridish(*command)
+        assert (done.returncode, done.stderr) == (2, line)
     run = petridish("run", *SMOKE, "--json")
     assert (run.returncode, run.stderr) == (2, line)
     assert json.loads(run.stdout)["summary"]["done"] == lost > 0

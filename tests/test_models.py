@@ -26,6 +26,7 @@ from petridish.models import (
     XavierUniform,
 )
 from petridish.naming import UserError, describe, parse_choice
+from petridish.sweeps.sweep import KINDS
 
 ALL_INITS: list[Any] = [
     Uniform(),
@@ -157,20 +158,22 @@ def test_forward_is_the_formula(model: MLP, seed: int) -> None:
 @pytest.mark.parametrize("init", ALL_INITS, ids=describe)
 def test_the_text_of_an_init_reads_back(init: Init) -> None:
     """`describe` and `parse_choice` are inverse."""
-    assert parse_choice(describe(init), INITS, what="init") == init
+    assert parse_choice(describe(init), "init", KINDS) == init
 
 
 REFUSED = [
     (
         lambda: MLP(0),
-        "MLP: a hidden layer of width 0 was asked for. Give a width of at least 1.",
+        "MLP: width=0. Give a whole number of at least 1.",
     ),
     (
         lambda: MLP(3, (2, -1)),
-        "MLP: a hidden layer of width -1 was asked for. Give a width of at least 1.",
+        "MLP: width=-1. Give a whole number of at least 1.",
     ),
-    (lambda: Sparse(0), "Sparse: s=0. Give a neuron at least 1 weight to start with."),
-    (lambda: Power(0), "Power: k=0. Give an exponent of at least 1."),
+    (lambda: MLP(2.5), "MLP: width=2.5. Give a whole number of at least 1."),  # type: ignore[arg-type] # on purpose
+    (lambda: Power(1.5), "Power: k=1.5. Give a whole number of at least 1."),  # type: ignore[arg-type] # on purpose
+    (lambda: Sparse(0), "Sparse: s=0. Give a whole number of at least 1."),
+    (lambda: Power(0), "Power: k=0. Give a whole number of at least 1."),
     (
         lambda: draw(Sparse(21), MLP(3), []),
         "Sparse: s=21 weights a neuron, but there are only 20 inputs. Give s from 1 to 20.",

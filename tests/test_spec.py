@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from petridish.models import MLP, Identity, Sparse
 from petridish.naming import UserError, describe, nearest, parse_choice, split
 from petridish.sweeps import load_user_file
-from petridish.sweeps.sweep import CHOICES
+from petridish.sweeps.sweep import KINDS
 from petridish.tasks import SparseAnd, SparseOr, SparseParity
 from petridish.training import (
     ONLINE,
@@ -32,6 +32,7 @@ from petridish.training import (
     run_key,
     step_schedule,
 )
+from petridish.training.keys import _part_text
 
 SPEC = RunSpec(task=SparseParity(20, 3))
 
@@ -52,15 +53,15 @@ REFUSED = [
     ),
     (
         lambda: Data(n_test=0),
-        "Data: n_test=0 held-out examples were asked for. Give at least 1.",
+        "Data: n_test=0. Give a whole number of at least 1.",
     ),
     (
         lambda: Training(learning_rate=-0.1),
-        "Training: learning_rate=-0.1. Give a number of at least 0.",
+        "Training: learning_rate=-0.1. Give a finite number of at least 0.",
     ),
     (
         lambda: Training(weight_decay=math.inf),
-        "Training: weight_decay=inf. Give a number of at least 0.",
+        "Training: weight_decay=inf. Give a finite number of at least 0.",
     ),
     (lambda: Training(steps=0), "Training: steps=0. Give a whole number of at least 1."),
     (lambda: Training(batch_size=0), "Training: batch_size=0. Give a whole number of at least 1."),
@@ -71,11 +72,24 @@ REFUSED = [
     ),
     (
         lambda: Evaluation(every=0),
-        "Evaluation: every=0. Give a whole number of steps, at least 1.",
+        "Evaluation: every=0. Give a whole number of at least 1.",
     ),
     (
         lambda: replace(SPEC, seed=-1),
         "RunSpec: seed=-1. Give a whole number from 0 to 2^64 − 1.",
+    ),
+    (
+        lambda: Evaluation(curves="yes"),  # type: ignore[arg-type] # on purpose
+        "Evaluation: curves='yes'. Give true or false.",
+    ),
+    (
+        lambda: replace(SPEC, init=Sparse),  # type: ignore[arg-type] # on purpose
+        "RunSpec: init=<class 'petridish.models.inits.Sparse'> is not an instance of a frozen "
+        "dataclass. Give one; docs/extend.md shows how.",
+    ),
+    (
+        lambda: Training(steps=50.5),  # type: ignore[arg-type] # on purpose
+        "Training: steps=50.5. Give a whole number of at least 1.",
     ),
     (lambda: SGD(1.0), "SGD: momentum=1.0. Give a number from 0 to below 1."),
     (
@@ -149,15 +163,23 @@ def test_the_key_is_the_same_everywhere() -> None:
 
     If this fails, stored runs would be trained again: raise SCHEMA and say so in the changelog.
     """
-    assert run_key(SPEC) == "65d5de07a8197727614de08042b34547"
+    assert run_key(SPEC) == "0260c2d6280c4ad2ee64000757e277a4"
 
 
 def test_type_names_keep_tasks_with_equal_fields_apart() -> None:
-    """AND and OR of the same bits are two runs; 100 and 100.0 examples are one."""
+    """AND and OR of the same bits are two runs; equal numbers, however spelled, are one."""
     one, other = (replace(SPEC, task=task) for task in (SparseAnd(9, 2), SparseOr(9, 2)))
 
     assert run_key(one) != run_key(other)
-    assert run_key(replace(SPEC, data=Data(m=100))) == run_key(replace(SPEC, data=Data(m=100.0)))
+    for one_way, other_way in (
+        (Data(m=100), Data(m=100.0)),
+        (Data(label_noise=0), Data(label_noise=0.0)),
+        (Data(label_noise=1), Data(label_noise=1.0)),
+    ):
+        _part_text.cache_clear()
+        first = run_key(replace(SPEC, data=one_way))
+        _part_text.cache_clear()
+        assert run_key(replace(SPEC, data=other_way)) == first
 
 
 MINE = """
@@ -240,17 +262,14 @@ def test_wrong_choices_meet_their_nearest() -> None:
     """Whole sentences for unknown names, missing brackets and too many arguments."""
     cases = {
         "sparze(2)": "There is no init called 'sparze'. Did you mean sparse?",
-        "qqqq": f"There is no init called 'qqqq'. {nearest('qqqq', CHOICES)}",
-        "sparse(2": "The init 'sparse(2' lacks its closing bracket. Write sparse(2)",
+        "qqqq": f"There is no init called 'qqqq'. {nearest('qqqq', KINDS['init'])}",
+        "sparse(2": "The init 'sparse(2' lacks its closing bracket.",
         "sparse(2, 3)": "The init 'sparse(2, 3)' has 2 arguments, but sparse takes 1: s.",
-        "sparse": (
-            "The init 'sparse' cannot be made: Sparse.__init__() missing 1 required positional "
-            "argument: 's'."
-        ),
+        "sparse": "The init 'sparse' lacks s. Write sparse(s).",
     }
     for text, sentence in cases.items():
         with pytest.raises(UserError) as error:
-            parse_choice(text, CHOICES, what="init")
+            parse_choice(text, "init", KINDS)
         assert str(error.value) == sentence
     assert describe(Hinge()) == "hinge"
     assert describe(MLP(10, (), Identity())) == "mlp(10, (), identity)"

@@ -169,6 +169,62 @@ def test_a_part_file_is_not_read(store: Store) -> None:
     assert store.read().problems == ()
 
 
+def test_field_names_with_two_meanings_share_a_store(store: Store) -> None:
+    """A number here, a text or a list there: the column becomes text, and nothing is lost."""
+    for seed, value in enumerate((("a", "b"), "c", 2.5), start=20):
+        shard = store.write([record(seed)])
+        table = pl.read_parquet(shard).with_columns(pl.Series("init.s", [value]))
+        shard.unlink()
+        store.write_table(table)
+    table = store.read().table
+
+    assert table["seed"].to_list() == [0, 1, 2, 3, 20, 21, 22]
+    assert table["init.s"].to_list() == ["2", "2", "2", "2", "['a', 'b']", "c", "2.5"]
+    assert compact(store).runs == 7
+
+
+def test_an_unreadable_shard_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one that belongs to somebody else."""
+    secret = store.shards()[0]
+
+    def read(path: Path) -> bytes:
+        if path == secret:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        with path.open("rb") as file:
+            return file.read()
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    assert store.read().problems == (
+        f"The shard {secret} cannot be read (Permission denied) and was passed over. "
+        "Make it readable.",
+    )
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_shard_is_flushed_aside_and_then_renamed(
+    store: Store, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dying at the flush or just before the rename leaves no shard; its bytes are all aside."""
+
+    class Died(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Died
+
+    if moment == "fsync":
+        monkeypatch.setattr("os.fsync", die)
+    else:
+        monkeypatch.setattr(Path, "replace", die)
+    before = store.shards()
+    with pytest.raises(Died):
+        store.write([record(8)])
+
+    assert store.shards() == before
+    (part,) = store.folder.glob(".*.part")
+    assert pl.read_parquet(part)["seed"].to_list() == [8]
+
+
 def test_compacting_keeps_every_run(store: Store) -> None:
     """One shard, the same table; twice is as good as once."""
     store.write([record(0)])
@@ -189,7 +245,7 @@ def test_exports_read_back(store: Store, tmp_path: Path, ending: str) -> None:
         "parquet": pl.read_parquet,
     }
 
-    assert export(store, out) == 4
+    assert export(store, out).runs == 4
     table = readers[ending](out)
     assert table["seed"].to_list() == [0, 1, 2, 3]
     assert table["init"].to_list() == ["sparse(2)"] * 4

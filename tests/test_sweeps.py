@@ -76,8 +76,8 @@ REFUSED = [
         ["r=2.5"],
         "The axis model.width takes whole numbers, but '2.5' was given. Give a whole number.",
     ),
-    (["init=dense"], "There is no value of init called 'dense'. "),
-    (["init=3"], "There is no value of init called '3'. "),
+    (["init=dense"], "There is no init called 'dense'. "),
+    (["init=3"], "There is no init called '3'. "),
 ]
 
 
@@ -124,6 +124,10 @@ SWEEPS = {
     "support": Sweep(TINY, {"task.support": (None, (0, 1), (2, 3)), "seed": (0,)}),
     "rates": Sweep(TINY, {"training.learning_rate": (0.1, 0.3), "seed": (0,)}),
     "target": Sweep(TINY, {"training.target_error": (None, 0.1), "seed": (0,)}),
+    "k within tasks": Sweep(
+        TINY, {"task": (SparseParity(8, 2), SparseParity(9, 2)), "task.k": (1, 2), "seed": (0,)}
+    ),
+    "one seed": Sweep(TINY, {"model.width": (8,)}),
     "curves": Sweep(TINY, {"evaluation": (Evaluation(curves=True),), "seed": (0, 1)}),
 }
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.naming import UserError, describe, parse_choice
+from petridish.sweeps.sweep import KINDS
 from petridish.tasks import (
     TASKS,
     SparseAnd,
@@ -88,7 +89,7 @@ def test_train_and_test_share_the_support_and_nothing_else(task: OnSupport, seed
 @pytest.mark.parametrize("task", ALL_TASKS, ids=describe)
 def test_the_text_of_a_task_reads_back(task: Task) -> None:
     """`describe` and `parse_choice` are inverse."""
-    assert parse_choice(describe(task), TASKS, what="task") == task
+    assert parse_choice(describe(task), "task", KINDS) == task
 
 
 def test_the_case_in_the_docstring() -> None:
@@ -142,7 +143,7 @@ REFUSED = [
     ),
     (
         lambda: SparseParity(0, 0),
-        "SparseParity: n=0, k=0. Both must be at least 1; for example n=50, k=3.",
+        "SparseParity: n=0. Give a whole number of at least 1.",
     ),
     (
         lambda: SparseAnd(3, 4),

@@ -30,8 +30,7 @@ class Experiment:
     scales : mapping of str to Sweep
         The same experiment at several sizes; the first is the default of a user's own.
     claims : tuple of Claim
-        Judged together: each at its share of `level`, so that the chance that any of them comes out
-        wrongly decided is at most `level`.
+        Judged together, each at its share of `level`.
     figures : mapping of str to function
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
     """

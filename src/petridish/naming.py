@@ -20,6 +20,13 @@ class UserError(ValueError):
     """
 
 
+def check_whole(owner: str, least: int, **values: object) -> None:
+    """Refuse a value that is not a whole number of at least `least`."""
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UserError(f"{owner}: {name}={value!r}. Give a whole number of at least {least}.")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Say which known names are close to `name`, as the end of an error message."""
     names = sorted(known)
@@ -46,38 +53,46 @@ def _is_default(field: Field[Any], value: object) -> bool:
     return field.default is not MISSING and bool(field.default == value)
 
 
-def parse_choice(text: str, known: Mapping[str, type], *, what: str) -> Any:
-    """Read a choice from its text, the inverse of `describe`."""
+def parse_choice(text: str, kind: str, kinds: Mapping[str, Mapping[str, type]]) -> Any:
+    """Read a choice from its text, the inverse of `describe`.
+
+    `kinds` gives the known choices for a field of each name, `kind` which of them is meant.
+    """
     name, bracket, inside = text.strip().partition("(")
+    known = kinds[kind]
     if name not in known:
-        raise UserError(f"There is no {what} called {name!r}. {nearest(name, known)}")
+        raise UserError(f"There is no {kind} called {name!r}. {nearest(name, known)}")
     if bracket and not inside.endswith(")"):
-        raise UserError(f"The {what} {text!r} lacks its closing bracket. Write {text.strip()})")
-    arguments = [parse_value(part, known, what=what) for part in split(inside[:-1])]
-    choice = known[name]
-    names = [field.name for field in fields(choice)]
-    if len(arguments) > len(names):
+        raise UserError(f"The {kind} {text!r} lacks its closing bracket.")
+    names = [field.name for field in fields(known[name])]
+    texts = split(inside[:-1])
+    if len(texts) > len(names):
         raise UserError(
-            f"The {what} {text!r} has {len(arguments)} arguments, but {name} takes "
+            f"The {kind} {text!r} has {len(texts)} arguments, but {name} takes "
             f"{len(names)}: {', '.join(names) or 'none'}."
         )
-    try:
-        return choice(**dict(zip(names, arguments, strict=False)))
-    except TypeError as error:
-        raise UserError(f"The {what} {text!r} cannot be made: {error}.") from error
+    arguments = {
+        field: parse_choice(part, field, kinds) if field in kinds else parse_value(part)
+        for field, part in zip(names, texts, strict=False)
+    }
+    required = [field.name for field in fields(known[name]) if field.default is MISSING]
+    if missing := [field for field in required if field not in arguments]:
+        raise UserError(
+            f"The {kind} {text!r} lacks {', '.join(missing)}. "
+            f"Write {name}({', '.join(f'{field}' for field in required)})."
+        )
+    return known[name](**arguments)
 
 
-def parse_value(text: str, known: Mapping[str, type], *, what: str) -> Any:
-    """Read a number, a tuple, `inf`, `none`, true or false, or a choice."""
+def parse_value(text: str) -> Any:
+    """Read a number, a tuple, `inf`, `none`, true or false; text where it is none of them."""
     text = text.strip()
     words = {"inf": float("inf"), "none": None, "true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
-    if text.partition("(")[0] in known:
-        return parse_choice(text, known, what=what)
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
     return tuple(value) if isinstance(value, list) else value
 

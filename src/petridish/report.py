@@ -76,8 +76,9 @@ def _chapter(chapter: Chapter, store: str) -> str:
         f"{solved} solved, {diverged} diverged; seeds {min(seeds)} to {max(seeds)}; "
         f"{runs['steps'].sum():,} model-steps in {runs['seconds'].sum():,.0f} core-seconds"
     )
+    title = f"{experiment.id}, {chapter.scale}: {experiment.title}"
     figures = "".join(
-        f"<figure>{_svg(draw(runs, experiment.title))}</figure>"
+        f"<figure>{_svg(draw(runs, title))}</figure>"
         for draw in experiment.drawings(chapter.sweep).values()
     )
     scale = "" if experiment.user_file else f" --scale {chapter.scale}"

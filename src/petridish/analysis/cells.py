@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,38 +21,76 @@ def cells(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Grid:
-    """Counts over two conditions, one grid for each stratum.
+    """Outcomes over two conditions, one grid for each stratum.
+
+    The seed is kept as an axis: runs at one seed share their support and their data, so that it is
+    seeds, not cells, that are independent.
 
     Attributes
     ----------
     strata : list of tuple
         Values of the columns that tell the strata apart.
-    rows, columns : list
-        Values of the two conditions, in order.
-    solved, runs : array, shape (stratum, row, column)
-        Runs that solved the task, and runs made; 0 where there are none.
+    rows, columns, seeds : list
+        Values of the two conditions and the seeds, in order.
+    outcome : array, shape (stratum, row, column, seed)
+        1 for a solved run, 0 for another, NaN where none was run.
     """
 
     strata: list[tuple[Any, ...]]
     rows: list[Any]
     columns: list[Any]
-    solved: NDArray[np.int64]
-    runs: NDArray[np.int64]
+    seeds: list[int]
+    outcome: NDArray[np.float64]
+
+    @cached_property
+    def runs(self) -> NDArray[np.int64]:
+        """Runs made, shape (stratum, row, column)."""
+        runs: NDArray[np.int64] = (~np.isnan(self.outcome)).sum(axis=-1)
+        return runs
+
+    @cached_property
+    def solved(self) -> NDArray[np.int64]:
+        """Runs that solved the task, shape (stratum, row, column)."""
+        solved: NDArray[np.int64] = np.nansum(self.outcome, axis=-1).astype(np.int64)
+        return solved
+
+    def complete(self) -> Grid:
+        """Keep the strata of which every cell has runs, and the seeds that all these cells have."""
+        full = np.flatnonzero(np.all(self.runs > 0, axis=(1, 2)))
+        outcome = self.outcome[full]
+        common = np.flatnonzero(~np.any(np.isnan(outcome), axis=(0, 1, 2)))
+        strata = [self.strata[place] for place in full]
+        seeds = [self.seeds[place] for place in common]
+        return Grid(strata, self.rows, self.columns, seeds, outcome[..., common])
 
 
 def grid(table: pl.DataFrame, *, rows: str, columns: str, strata: Sequence[str]) -> Grid:
-    """Lay cells out as one grid a stratum."""
-    counted = cells(table, [*strata, rows, columns])
-    keys = list(counted.select(strata).unique(maintain_order=True).iter_rows()) if strata else [()]
-    row_values = counted[rows].unique().sort().to_list()
-    column_values = counted[columns].unique().sort().to_list()
-    shape = (len(keys), len(row_values), len(column_values))
-    solved, runs = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for entry in counted.iter_rows(named=True):
-        place = (
-            keys.index(tuple(entry[name] for name in strata)),
-            row_values.index(entry[rows]),
-            column_values.index(entry[columns]),
-        )
-        solved[place], runs[place] = entry["solved"], entry["runs"]
-    return Grid(keys, row_values, column_values, solved, runs)
+    """Lay runs out as one grid a stratum."""
+    keys: list[tuple[Any, ...]] = sorted(set(table.select(strata).iter_rows())) if strata else [()]
+    conditions = [sorted(set(table[name])) for name in (rows, columns, "seed")]
+    places = [{value: i for i, value in enumerate(axis)} for axis in (keys, *conditions)]
+    outcome = np.full([len(index) for index in places], np.nan)
+    names = [*strata, rows, columns, "seed", "outcome"]
+    for *key, row, column, seed, ending in table.select(names).iter_rows():
+        values = (tuple(key), row, column, seed)
+        place = tuple(index[value] for index, value in zip(places, values, strict=True))
+        outcome[place] = ending == "SOLVED"
+    return Grid(keys, conditions[0], conditions[1], conditions[2], outcome)
+
+
+def compared(
+    table: pl.DataFrame, *, along: str, within: Sequence[str]
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Lay runs out for a comparison along one condition at fixed others.
+
+    Gives the values of `along` and the outcomes, shape (stratum, condition, seed): the strata that
+    were run at every value, and the seeds that were run in all of them. Both may be empty.
+    """
+    *strata, last = within
+    whole = grid(table, rows=along, columns=last, strata=strata)
+    shape = (-1, len(whole.rows), len(whole.seeds))
+    outcome = np.moveaxis(whole.outcome, 2, 1).reshape(shape)
+    ran = ~np.isnan(outcome)
+    full = np.all(np.any(ran, axis=2), axis=1)
+    common = np.all(ran[full], axis=(0, 1))
+    return whole.rows, outcome[full][..., common]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -116,20 +117,24 @@ def _by_interval(low: float, high: float, neutral: float) -> Judgement:
     return Judgement.UNDECIDED
 
 
+INCOMPLETE = "no two seeds were run in every cell of a stratum: run the sweep to its end"
+
+
 @dataclass(frozen=True)
 class FrontierShrinks:
     """The smallest `over` with half of the runs solved does not grow along `along`, and shrinks.
 
     The estimate is the ratio of the frontier at the narrowest and at the widest, geometric mean
-    over the strata, with an interval from the cells' posteriors. Supported if the whole interval
-    lies above 1 and no step along `along` makes the frontier grow significantly; contradicted if it
-    lies below 1 or a step does. A frontier beyond the grid counts as one step beyond it.
+    over the strata, with an interval from the runs' posterior. Supported if the whole interval lies
+    above 1 and no step along `along` is found to make the frontier grow; contradicted if it lies
+    below 1 or a step is. A frontier beyond the grid counts as one step beyond it. Strata with
+    cells that were not run are left out.
     """
 
     along: str = "model.width"
     over: str = "data.m"
     within: tuple[str, ...] = ("init",)
-    draws: int = 20_000
+    draws: int = 8_000
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
@@ -141,23 +146,30 @@ class FrontierShrinks:
         quantity = f"{self.over} at 50 % success, narrowest / widest"
         if table[self.along].n_unique() < 2 or table[self.over].n_unique() < 2:
             return nothing(quantity, f"needs two values of {self.along} and of {self.over}")
-        counts = grid(table, rows=self.along, columns=self.over, strata=self.within)
+        whole = grid(table, rows=self.along, columns=self.over, strata=self.within)
+        counts = whole.complete()
+        if not counts.strata or len(counts.seeds) < 2:
+            return nothing(quantity, INCOMPLETE)
         sizes = sample_sizes(counts.columns)
         rng = np.random.default_rng(0)  # the same table gives the same verdict
         drawn = frontier_draws(counts, draws=self.draws, rng=rng)  # (draw, stratum, row)
         ratio = np.exp(np.mean(np.log(sizes[drawn[..., 0]] / sizes[drawn[..., -1]]), axis=-1))
         low, high = np.quantile(ratio, [level / 2, 1 - level / 2])
-        success = counts.solved / np.maximum(counts.runs, 1)
-        best = frontier_index(np.where(counts.runs > 0, success, 0.0))
+        best = frontier_index(counts.solved / counts.runs)
         estimate = np.exp(np.mean(np.log(sizes[best[:, 0]] / sizes[best[:, -1]])))
         grows = (drawn[..., 1:] > drawn[..., :-1]).mean(axis=0)  # (stratum, step)
         growing = np.argwhere(grows > 1 - level / grows.size)
         judgement = _by_interval(float(low), float(high), 1.0)
         if len(growing):
             judgement = Judgement.CONTRADICTED
-        remark = _steps(counts, growing, f"the frontier grows from {self.along}")
         return Finding(
-            judgement, float(estimate), float(low), float(high), quantity, len(table), remark
+            judgement,
+            float(estimate),
+            float(min(low, estimate)),
+            float(max(high, estimate)),
+            quantity,
+            int(counts.runs.sum()),
+            _steps(counts, growing, f"the frontier grows from {self.along}"),
         )
 
 
@@ -166,51 +178,57 @@ class NeverDecreases:
     """Success rises along `along` at fixed `within`, and no step along it lowers it.
 
     The estimate is the mean rise from the narrowest to the widest over the strata. Contradicted if
-    a step between neighbours lowers success significantly (Fisher's exact test, Holm over all
-    steps) or the trend falls; supported if the stratified trend test finds a rise and none does.
+    a step between neighbours lowers success on average over the strata, or in one stratum (Fisher's
+    exact test, Holm over all), or the trend falls: each at a third of the level. Supported if the
+    trend test finds a rise and every step's interval excludes a mean fall of more than `margin`.
+    Strata that were not run at every value of `along` are left out.
     """
 
     along: str = "model.width"
     within: tuple[str, ...] = ("data.m", "init")
+    margin: float = 0.1
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         import numpy as np
 
-        from petridish.analysis.cells import grid
+        from petridish.analysis.cells import compared
         from petridish.analysis.estimate import mean_difference
         from petridish.analysis.trend import decrease_test, holm, trend_test
 
         quantity = f"rise of success along {self.along}"
         if table[self.along].n_unique() < 2:
             return nothing(quantity, f"needs two values of {self.along}")
-        first, *rest = self.within
-        counts = grid(table, rows=first, columns=self.along, strata=rest)
-        solved = counts.solved.reshape(-1, len(counts.columns))  # (stratum, width)
-        runs = counts.runs.reshape(-1, len(counts.columns))
-        full = (runs > 0).all(axis=1)
-        if not full.any():
-            return nothing(quantity, f"no setting was run at every {self.along}")
-        solved, runs = solved[full], runs[full]
-        estimate, low, high = mean_difference(
-            (solved[:, -1], runs[:, -1]), (solved[:, 0], runs[:, 0]), level=1 - level
-        )
-        rise = trend_test(solved, runs, np.arange(len(counts.columns), dtype=np.float64))
+        _, outcome = compared(table, along=self.along, within=self.within)
+        if not len(outcome) or outcome.shape[-1] < 2:
+            return nothing(quantity, INCOMPLETE)
+        third, seeds = level / 3, outcome.shape[-1]
+        estimate, low, high = mean_difference(outcome[:, -1], outcome[:, 0], level=1 - level)
+        rise = trend_test(outcome, np.arange(outcome.shape[1], dtype=np.float64))
+        pairs = list(pairwise(np.moveaxis(outcome, 1, 0)))  # neighbours, each (stratum, seed)
+        steps = [
+            mean_difference(wider, narrower, level=1 - third / len(pairs))
+            for narrower, wider in pairs
+        ]
         falls = holm(
             [
-                decrease_test((int(s[i]), int(n[i])), (int(s[i + 1]), int(n[i + 1])))
-                for s, n in zip(solved, runs, strict=True)
-                for i in range(len(s) - 1)
+                decrease_test((int(before), seeds), (int(after), seeds))
+                for narrower, wider in pairs
+                for before, after in zip(narrower.sum(axis=1), wider.sum(axis=1), strict=True)
             ]
         )
-        lower = sum(p < level for p in falls)
+        lower = sum(p < third for p in falls)
+        worst = min(steps)
         judgement = Judgement.UNDECIDED
-        if lower or 1 - rise < level:
+        if lower or 1 - rise < third or any(step_high < 0 for _, _, step_high in steps):
             judgement = Judgement.CONTRADICTED
-        elif rise < level:
+        elif rise < level and all(step_low > -self.margin for _, step_low, _ in steps):
             judgement = Judgement.SUPPORTED
-        remark = f"trend p = {rise:.2g}; {lower} of {len(falls)} steps lower success significantly"
-        return Finding(judgement, estimate, low, high, quantity, int(runs.sum()), remark)
+        remark = (
+            f"trend p = {rise:.2g}; the least step is {worst[0]:+.3f} [{worst[1]:.3f}, "
+            f"{worst[2]:.3f}]; {lower} of {len(falls)} single steps lower success significantly"
+        )
+        return Finding(judgement, estimate, low, high, quantity, outcome.size, remark)
 
 
 @dataclass(frozen=True)
@@ -231,28 +249,24 @@ class Beats:
         """Judge from the runs of a sweep."""
         import polars as pl
 
-        from petridish.analysis.cells import cells
+        from petridish.analysis.cells import compared
         from petridish.analysis.estimate import mean_difference
 
         quantity = f"success of {self.better} − {self.worse}"
         for column, least in self.at_least.items():
             table = table.filter(pl.col(column) >= least)
-        counted = cells(table, [self.condition, *self.within])
-        sides = [
-            counted.filter(pl.col(self.condition) == side).drop(self.condition)
-            for side in (self.better, self.worse)
-        ]
-        both = sides[0].join(sides[1], on=self.within, suffix="_worse").sort(self.within)
-        if both.is_empty():
+        table = table.filter(pl.col(self.condition).is_in([self.better, self.worse]))
+        if table[self.condition].n_unique() < 2:
             return nothing(quantity, f"no cell was run with both values of {self.condition}")
-        better = both["solved"].to_numpy(), both["runs"].to_numpy()
-        worse = both["solved_worse"].to_numpy(), both["runs_worse"].to_numpy()
+        values, outcome = compared(table, along=self.condition, within=self.within)
+        if not len(outcome) or outcome.shape[-1] < 2:
+            return nothing(quantity, INCOMPLETE)
+        better, worse = (outcome[:, values.index(side)] for side in (self.better, self.worse))
         estimate, low, high = mean_difference(better, worse, level=1 - level)
-        n = int(better[1].sum() + worse[1].sum())
-        p1, p2 = better[0] / better[1], worse[0] / worse[1]
-        remark = f"{int((p1 > p2).sum())} of {len(both)} cells higher, {int((p1 < p2).sum())} lower"
+        gain = better.mean(axis=1) - worse.mean(axis=1)
+        remark = f"{(gain > 0).sum()} of {len(gain)} cells higher, {(gain < 0).sum()} lower"
         judgement = _by_interval(low, high, 0.0)
-        return Finding(judgement, estimate, low, high, quantity, n, remark)
+        return Finding(judgement, estimate, low, high, quantity, outcome.size, remark)
 
 
 def _steps(counts: Grid, places: Any, text: str) -> str:

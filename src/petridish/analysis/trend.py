@@ -9,52 +9,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.training.screen import log_choose
+
 Counts = NDArray[Any]
 
 
-def trend_test(solved: Counts, runs: Counts, scores: Counts) -> float:
+def trend_test(outcome: Counts, scores: Counts) -> float:
     r"""Test whether success rises along an ordered condition, over many strata at once.
 
     Parameters
     ----------
-    solved, runs : array, shape (stratum, condition)
-        Runs that solved the task, and runs made.
+    outcome : array, shape (stratum, condition, seed)
+        1 for a solved run and 0 for another.
     scores : array, shape (condition,)
-        The order, for example log width.
+        The order, for example the rank of the width.
 
     Returns
     -------
     p : float
-        One-sided p-value against «no rise»: the Cochran–Armitage test in each stratum, their scores
-        and hypergeometric variances summed before dividing [Mantel 1963]. Small where success
-        rises; close to 1 where it falls; 1/2 where no stratum has both outcomes.
+        One-sided p-value against «no rise»: the Cochran–Armitage statistic, summed over strata
+        [Mantel 1963]. Its variance is the larger of the hypergeometric one, which takes runs for
+        independent, and the one seen between the seeds' own statistics, which does not; it is
+        compared with Student's distribution. Small where success rises, close to 1 where it falls,
+        1/2 where no stratum has both outcomes.
     """
-    total = runs.sum(axis=1, keepdims=True)
-    share = solved.sum(axis=1, keepdims=True) / np.maximum(total, 1)
-    statistic = float(np.sum(scores * (solved - runs * share)))
-    mean = (runs * scores).sum(axis=1, keepdims=True) / np.maximum(total, 1)
-    spread = (runs * (scores - mean) ** 2).sum(axis=1, keepdims=True)
-    factor = np.where(total > 1, total / np.maximum(total - 1, 1), 0.0)
-    variance = float(np.sum(share * (1 - share) * spread * factor))
+    from scipy.special import stdtr  # slow to import
+
+    _, conditions, seeds = outcome.shape
+    centred = scores - scores.mean()
+    each = np.einsum("c,kcs->s", centred, outcome)  # every seed's own statistic
+    total = conditions * seeds
+    share = outcome.mean(axis=(1, 2))
+    factor = total / max(total - 1, 1)
+    variance = float(np.sum(share * (1 - share)) * seeds * np.sum(centred**2) * factor)
+    if seeds > 1:
+        variance = max(variance, seeds * float(each.var(ddof=1)))
     if variance == 0:
         return 0.5
-    return 0.5 * math.erfc(statistic / math.sqrt(2 * variance))
+    return float(stdtr(max(seeds - 1, 1), -each.sum() / math.sqrt(variance)))
 
 
 def decrease_test(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Test by Fisher whether success fell: one-sided exact p-value of «(solved, runs) or worse»."""
     (s1, n1), (s2, n2) = before, after
     solved, runs = s1 + s2, n1 + n2
-    whole = _log_choose(runs, n2)
+    whole = log_choose(runs, n2)
     tail = sum(
-        math.exp(_log_choose(solved, i) + _log_choose(runs - solved, n2 - i) - whole)
+        math.exp(log_choose(solved, i) + log_choose(runs - solved, n2 - i) - whole)
         for i in range(max(0, n2 - (runs - solved)), s2 + 1)
     )
     return min(1.0, tail)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from petridish.cli.common import (
     find_sweep,
     print_json,
     read_runs,
+    say_problems,
 )
 from petridish.naming import UserError
 
@@ -58,15 +60,19 @@ def plan(
     store: StoreDir = DEFAULT_STORE,
     settings: Settings = None,
     json: Json = False,
-) -> None:
+) -> int:
     """Price a sweep on this machine before it runs."""
     from petridish.store import Store
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
+    for spec, _ in sweep.shapes():
+        spec.check()
     cost = price(sweep, calibrate())
-    stored = len(sweep.among(Store(store).read().table))
+    reading = Store(store).read()
+    stored = len(sweep.among(reading.table))
+    say_problems(reading)
     if json:
         print_json(
             {
@@ -79,12 +85,13 @@ def plan(
                 "stored": stored,
             }
         )
-        return
+        return exit_code(reading.problems)
     typer.echo(f"{experiment.id} at {scale} scale: {cost.runs} runs, {stored} of them stored")
     typer.echo(f"{count(cost.model_steps)} model-steps if no run ends early")
     typer.echo(f"at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine")
     for machines in (10, 100):
         typer.echo(f"at most {clock(cost.seconds / machines)} on {machines} such machines")
+    return exit_code(reading.problems)
 
 
 def verdicts(
@@ -127,7 +134,9 @@ def figure(
     experiment, scale, sweep = find_sweep(name, scale, settings)
     reading = read_runs(store, curves=True)
     runs = chosen_runs(sweep, reading.table, name, store)
-    for file in write_figures(experiment, sweep, runs, out, scale):
+    # Another sweep is another picture: its settings are part of the name.
+    label = "-".join([scale, *(re.sub(r"[^\w.=]+", "_", setting) for setting in settings or [])])
+    for file in write_figures(experiment, sweep, runs, out, label):
         typer.echo(str(file))
     return exit_code(reading.problems)
 
@@ -147,7 +156,11 @@ def write_figures(
     return [
         file
         for name, draw in drawings.items()
-        for file in save(draw(runs, experiment.title), out, f"{experiment.id}-{scale}-{name}")
+        for file in save(
+            draw(runs, f"{experiment.id}, {scale}: {experiment.title}"),
+            out,
+            f"{experiment.id}-{scale}-{name}",
+        )
     ]
 
 

@@ -58,18 +58,28 @@ def find_sweep(
     return experiment, scale, experiment.sweep(scale).narrowed(settings or [])
 
 
-def read_runs(folder: Path, *, curves: bool = False) -> Reading:
-    """Read a store, saying on standard error what had to be passed over."""
-    from petridish.store import Store
-
+def existing_store(folder: Path) -> Path:
+    """Refuse a store that is not there."""
     if not folder.is_dir():
         raise UserError(
             f"There is no store {folder}. Give --store, or fill one by `petridish run`."
         )
-    reading = Store(folder).read(curves=curves)
+    return folder
+
+
+def read_runs(folder: Path, *, curves: bool = False) -> Reading:
+    """Read a store, saying on standard error what had to be passed over."""
+    from petridish.store import Store
+
+    reading = Store(existing_store(folder)).read(curves=curves)
+    say_problems(reading)
+    return reading
+
+
+def say_problems(reading: Reading) -> None:
+    """Say on standard error what had to be passed over."""
     for problem in reading.problems:
         print(f"petridish: {problem}", file=sys.stderr)
-    return reading
 
 
 def exit_code(problems: tuple[str, ...]) -> int:

@@ -60,7 +60,11 @@ def run_command(arguments: list[str]) -> int:
     except TyperException as error:  # an unknown option, a missing argument
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "petridish"
+        if not error.format_message():  # a group without a command has printed its help
+            return 2
         return _fail(f"{error.format_message().rstrip('.')}. Try `{where} --help`.")
+    except MemoryError:
+        return _fail("There is not enough memory for this. Give smaller samples, nets or sweeps.")
     except (KeyboardInterrupt, Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what Typer makes of Ctrl-C

@@ -122,7 +122,8 @@ def _print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
         typer.echo(f"    {str(verdict).partition(') ')[2]}")
     if verdicts:
         typer.echo(
-            f"Judged so that the chance of any wrong decision is at most {experiment.level:.0%}."
+            f"The level of {experiment.level:.0%} is shared by the claims; "
+            "docs/statistics.md says what each verdict means."
         )
 
 
@@ -146,7 +147,7 @@ def text_frontier(runs: pl.DataFrame) -> str:
     for (task, init), solved, made in zip(counts.strata, counts.solved, counts.runs, strict=True):
         lines.append(f"{task}, {init}: percent of runs solved, by width r and sample size m")
         head = "".join(f"{sample_label(m):>6}" for m in counts.columns)
-        lines.append(f"       r, m{head}   half succeed from")
+        lines.append(f"       r, m{head}   half succeed at")
         for row in reversed(range(len(counts.rows))):
             shares = [
                 100 * s / n if n else None for s, n in zip(solved[row], made[row], strict=True)

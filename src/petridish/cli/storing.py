@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from petridish.cli.common import DEFAULT_STORE, Json, StoreDir, exit_code, print_json
-from petridish.naming import UserError
+from petridish.cli.common import (
+    DEFAULT_STORE,
+    Json,
+    StoreDir,
+    existing_store,
+    exit_code,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from petridish.store.maintenance import Health
@@ -18,14 +24,6 @@ app = typer.Typer(
 )
 
 
-def _existing(folder: Path) -> Path:
-    if not folder.is_dir():
-        raise UserError(
-            f"There is no store {folder}. Give --store, or fill one by `petridish run`."
-        )
-    return folder
-
-
 def _say(health: Health, folder: Path, *, json: bool) -> None:
     if json:
         print_json(
@@ -33,6 +31,10 @@ def _say(health: Health, folder: Path, *, json: bool) -> None:
         )
     else:
         typer.echo(f"{folder}: {health.runs} runs in {health.shards} shards")
+    _say_problems(health)
+
+
+def _say_problems(health: Health) -> None:
     for problem in health.problems:
         typer.echo(f"petridish: {problem}", err=True)
 
@@ -42,7 +44,7 @@ def check(store: StoreDir = DEFAULT_STORE, json: Json = False) -> int:
     """Read every shard and verify its digest."""
     from petridish.store import Store, maintenance
 
-    health = maintenance.check(Store(_existing(store)))
+    health = maintenance.check(Store(existing_store(store)))
     _say(health, store, json=json)
     return exit_code(health.problems)
 
@@ -52,15 +54,18 @@ def compact(store: StoreDir = DEFAULT_STORE, json: Json = False) -> None:
     """Merge all shards into one; set torn and foreign files aside."""
     from petridish.store import Store, maintenance
 
-    _say(maintenance.compact(Store(_existing(store))), store, json=json)
+    _say(maintenance.compact(Store(existing_store(store))), store, json=json)
 
 
 @app.command()
 def export(
     out: Annotated[Path, typer.Option(help="A file ending in .csv, .jsonl or .parquet.")],
     store: StoreDir = DEFAULT_STORE,
-) -> None:
+) -> int:
     """Write all runs to one file."""
     from petridish.store import Store, maintenance
 
-    typer.echo(f"{maintenance.export(Store(_existing(store)), out)} runs written to {out}")
+    health = maintenance.export(Store(existing_store(store)), out)
+    typer.echo(f"{health.runs} runs written to {out}")
+    _say_problems(health)
+    return exit_code(health.problems)

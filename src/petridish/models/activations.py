@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from petridish.naming import UserError
+from petridish.naming import check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,8 +40,7 @@ class Power:
     k: int
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise UserError(f"Power: k={self.k}. Give an exponent of at least 1.")
+        check_whole("Power", 1, k=self.k)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from petridish.models.base import Init, Parameter, Weights
-from petridish.naming import UserError
+from petridish.naming import UserError, check_whole
 from petridish.seeds import Streams
 
 
@@ -96,8 +96,7 @@ class Sparse:
     s: int
 
     def __post_init__(self) -> None:
-        if self.s < 1:
-            raise UserError(f"Sparse: s={self.s}. Give a neuron at least 1 weight to start with.")
+        check_whole("Sparse", 1, s=self.s)
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter; the first weights by choosing s inputs for each neuron."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
-from petridish.naming import UserError
+from petridish.naming import check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,12 +39,9 @@ class MLP:
     activation: Activation = ReLU()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "deeper", tuple(self.deeper))
         for width in (self.width, *self.deeper):
-            if width < 1:
-                raise UserError(
-                    f"MLP: a hidden layer of width {width} was asked for. "
-                    "Give a width of at least 1."
-                )
+            check_whole("MLP", 1, width=width)
 
     def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
         """List weights and biases, layer by layer."""

@@ -14,6 +14,7 @@ import re
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,8 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folder, and refuse one that cannot be written, before anything is trained."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(f"The store {self.folder} is a file. Give a folder by --store.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.folder):
@@ -83,11 +86,13 @@ class Store:
                 os.fsync(file.fileno())
             part.replace(path)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
+            cure = "Make room, then give" if self.folder.is_dir() else "Someone removed it; give"
             raise StoreError(
                 f"The store {self.folder} takes no more: {error.strerror}. The last {len(table)} "
-                "runs were not kept, all earlier ones were. Make room, then give the same command "
-                "again to go on."
+                f"runs were not kept, all earlier ones were. {cure} the same command again to go "
+                "on."
             ) from error
         return path
 
@@ -108,7 +113,7 @@ class Store:
                 tables.append(table.drop(without or (), strict=False))
         if not tables:
             return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
-        whole = pl.concat(tables, how="diagonal_relaxed")
+        whole = pl.concat(_reconciled(tables), how="diagonal_relaxed")
         unique = whole.unique(subset="key", keep="first", maintain_order=True)
         return Reading(unique, tuple(problems))
 
@@ -118,6 +123,32 @@ class Store:
         self._seen.update(fresh)
         self._keys |= set(self._read(fresh, CURVES).table["key"])
         return self._keys
+
+
+def _reconciled(tables: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Turn a column to text where shards hold it in types that do not go together.
+
+    Two classes of users may give one field name two meanings: a number here, a list there.
+    """
+    kinds: dict[str, set[str]] = {}
+    for table in tables:
+        for name, dtype in table.schema.items():
+            kind = "number" if dtype.is_numeric() else str(dtype.base_type())
+            kinds.setdefault(name, set()).add(kind)
+    mixed = {name for name, found in kinds.items() if len(found - {"Null"}) > 1}
+    return [table.with_columns(_as_text(table, mixed)) if mixed else table for table in tables]
+
+
+def _as_text(table: pl.DataFrame, names: set[str]) -> list[pl.Series]:
+    return [
+        pl.Series(
+            name,
+            [None if value is None else str(value) for value in table[name].to_list()],
+            dtype=pl.String,
+        )
+        for name in table.columns
+        if name in names
+    ]
 
 
 class _Unreadable(Exception):
@@ -139,6 +170,11 @@ def _read_shard(path: Path) -> pl.DataFrame | None:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _Unreadable(
+            f"The shard {path} cannot be read ({error.strerror}) and was passed over. "
+            "Make it readable."
+        ) from error
     if _digest(content) != named.group(1):
         raise _Unreadable(
             f"The shard {path} is torn ({len(content)} bytes) and was passed over; its runs count "

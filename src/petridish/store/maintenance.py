@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,28 +48,29 @@ def compact(store: Store) -> Health:
         elif path != kept:
             path.unlink(missing_ok=True)
     for part in store.folder.glob(".*.part"):
-        if kept is None or kept.stat().st_mtime - part.stat().st_mtime > STALE_SECONDS:
-            part.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # its writer may rename it just now
+            if time.time() - part.stat().st_mtime > STALE_SECONDS:
+                part.unlink()
     return Health(len(store.shards()), len(reading.table), reading.problems)
 
 
-def export(store: Store, out: Path) -> int:
-    """Write all runs to one file, in the format of its ending; give their number."""
+def export(store: Store, out: Path) -> Health:
+    """Write all runs to one file, in the format of its ending."""
     writers = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_jsonl}
     if out.suffix not in writers:
         raise UserError(
             f"{out} ends in {out.suffix!r}, which is no known format. "
             f"{nearest(out.suffix, writers)}"
         )
-    table = store.read(curves=True).table
+    reading = store.read(curves=True)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        writers[out.suffix](table, out)
+        writers[out.suffix](reading.table, out)
     except OSError as error:
         raise UserError(
-            f"{out} cannot be written: {error.strerror}. Give another --out."
+            f"{out} cannot be written: {error.strerror or error}. Give another --out."
         ) from error
-    return len(table)
+    return Health(len(store.shards()), len(reading.table), reading.problems)
 
 
 def _write_parquet(table: pl.DataFrame, out: Path) -> None:

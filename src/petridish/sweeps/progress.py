@@ -33,7 +33,7 @@ class Tally:
     @property
     def seconds_left(self) -> float | None:
         """Estimate the time left from the cost of what has ended."""
-        if self.spent <= 0:
+        if self.spent < 0.03 * self.cost:  # too little has ended to tell
             return None
         return (time.perf_counter() - self.started) * (self.cost - self.spent) / self.spent
 
@@ -125,6 +125,8 @@ class Bar(Progress):
 
 def make_progress(title: str, *, quiet: bool = False) -> Progress:
     """Choose what fits where standard error goes."""
+    if sys.stderr is None:  # closed by whoever started us
+        return Progress()
     if sys.stderr.isatty():
         return Bar(title)
     return Progress() if quiet else Log(sys.stderr)

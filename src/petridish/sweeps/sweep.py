@@ -9,14 +9,24 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from petridish.models import ACTIVATIONS, INITS, MODELS
-from petridish.naming import UserError, nearest, parse_value, split
+from petridish.naming import UserError, nearest, parse_choice, parse_value, split
 from petridish.tasks import TASKS
-from petridish.training import LOSSES, OPTIMISERS, RunSpec, flat
+from petridish.training import LOSSES, OPTIMISERS, SEED_TEXT, RunSpec, cell_text
 
 if TYPE_CHECKING:
     import polars as pl
 
-CHOICES: dict[str, type] = {**TASKS, **MODELS, **INITS, **ACTIVATIONS, **LOSSES, **OPTIMISERS}
+KINDS: dict[str, dict[str, type]] = {
+    "task": TASKS,
+    "model": MODELS,
+    "init": INITS,
+    "base": INITS,
+    "activation": ACTIVATIONS,
+    "loss": LOSSES,
+    "optimiser": OPTIMISERS,
+}
+"""The choices for a field of each name."""
+MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger
 SHORT = {
     "n": "task.n",
     "k": "task.k",
@@ -93,59 +103,22 @@ class Sweep:
             ]
             if not equals or not values:
                 raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
-            axes[axis] = tuple(values)
+            axes[axis] = tuple(dict.fromkeys(values))
         return Sweep(base, axes)
 
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
 
-        A row belongs if each axis column holds one of the axis's values and every other spec
-        column the base's value: the same as comparing keys, without making each of them.
+        A row belongs if its spec, the seed aside, is that of one of the cells, and its seed one of
+        the seeds: the same as comparing keys, without making one for each seed.
         """
         import polars as pl
 
-        first = next(self.specs())
-        conditions = [
-            _is_among(table, column, [value])
-            for column, value in flat(first).items()
-            if not any(_related(axis, column) for axis in self.axes)
-        ]
-        for axis, values in self.axes.items():
-            wholes = [value for value in values if is_dataclass(value)]
-            parts = [list(v) if isinstance(v, tuple) else v for v in values if v not in wholes]
-            among = [_is_among(table, axis, parts)] if parts else []
-            for whole in wholes:
-                columns = flat(with_value(first, axis, whole)).items()
-                same = [_is_among(table, c, [v]) for c, v in columns if _covers(axis, c)]
-                among.append(pl.all_horizontal(same))
-            conditions.append(pl.any_horizontal(among))
-        return table.filter(pl.all_horizontal(conditions))
-
-
-def _covers(axis: str, column: str) -> bool:
-    """Say whether a column is an axis or a part of it."""
-    return f"{column}.".startswith(f"{axis}.")
-
-
-def _related(axis: str, column: str) -> bool:
-    """Say whether a column changes with an axis: the axis itself, a part or the whole of it."""
-    return _covers(axis, column) or _covers(column, axis)
-
-
-def _is_among(table: pl.DataFrame, column: str, values: list[Any]) -> pl.Expr:
-    import polars as pl
-
-    if column not in table.columns:
-        return pl.lit(None in values)
-    some = [value for value in values if value is not None]
-    among = pl.col(column).is_null() if None in values else pl.lit(value=False)
-    if isinstance(table.schema[column], pl.List):
-        for value in some:
-            among = among | (pl.col(column) == pl.lit(pl.Series([value]))).fill_null(value=False)
-    elif some:
-        cast = pl.Series(some, dtype=table.schema[column], strict=False)
-        among = among | pl.col(column).is_in(cast.implode()).fill_null(value=False)
-    return among
+        cells = pl.Series([cell_text(spec) for spec, _ in self.shapes()], dtype=pl.String)
+        seeds = pl.Series(self.axes.get("seed", [self.base.seed]), dtype=pl.Int128)
+        cell = pl.col("spec").str.replace(SEED_TEXT, "")
+        seed = pl.col("spec").str.extract(SEED_TEXT).cast(pl.Int128)
+        return table.filter(cell.is_in(cells.implode()) & seed.is_in(seeds.implode()))
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
@@ -168,25 +141,39 @@ def with_value(spec: Any, path: str, value: object) -> Any:
 def _range(text: str) -> list[str]:
     first, dots, last = text.partition("..")
     if dots and first.strip().isdigit() and last.strip().isdigit():
-        return [str(number) for number in range(int(first), int(last) + 1)]
+        numbers = range(int(first), int(last) + 1)
+        if len(numbers) > MOST_VALUES:
+            raise UserError(f"{text} are {len(numbers)} values. Give at most {MOST_VALUES}.")
+        return [str(number) for number in numbers]
     return [text]
 
 
 def _fitting(current: object, text: str, axis: str) -> Any:
     """Read a value for an axis; it must be of the kind that stands there now."""
-    value = parse_value(text, CHOICES, what=f"value of {axis}")
-    whole = isinstance(value, float) and value == value // 1 and abs(value) < 2**63
-    if isinstance(current, int) and not isinstance(current, bool) and whole:
-        return int(value)
-    if is_dataclass(current) and not is_dataclass(value):
-        raise UserError(f"There is no value of {axis} called {text!r}. {nearest(text, CHOICES)}")
-    numeric = isinstance(current, int | float) and not isinstance(current, bool)
-    if numeric and (isinstance(value, bool) or not isinstance(value, int | float)):
-        if value is None and axis == "training.target_error":
-            return None
-        raise UserError(f"The axis {axis} takes numbers, but {text!r} was given. Give a number.")
-    if isinstance(current, int) and not isinstance(current, bool) and isinstance(value, float):
+    kind = axis.rpartition(".")[2]
+    if kind in KINDS:
+        return parse_choice(text, kind, KINDS)
+    value = parse_value(text)
+    if isinstance(current, tuple) or axis == "task.support":
+        if value is not None and not isinstance(value, tuple):
+            raise UserError(
+                f"The axis {axis} takes lists in brackets, but {text!r} was given. "
+                "Write such as (0,1,2)."
+            )
+        return value
+    if isinstance(current, bool) or axis == "training.target_error":
+        return value  # the spec itself refuses what it cannot use
+    if is_dataclass(current):
         raise UserError(
-            f"The axis {axis} takes whole numbers, but {text!r} was given. Give a whole number."
+            f"The axis {axis} has no values that can be written here. Set its parts, or declare "
+            "the sweep in a file of your own."
         )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"The axis {axis} takes numbers, but {text!r} was given. Give a number.")
+    if isinstance(current, int) and isinstance(value, float):
+        if not value.is_integer():
+            raise UserError(
+                f"The axis {axis} takes whole numbers, but {text!r} was given. Give a whole number."
+            )
+        return int(value)
     return value

@@ -28,9 +28,11 @@ def load_user_file(path: Path) -> ModuleType:
         raise UserError(f"{path} is not a Python file. Give a file that ends in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # as `python file.py` does: modules beside it import
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(
             f"{path} cannot be imported: {type(error).__name__}: {error}. "

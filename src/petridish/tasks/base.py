@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
+from petridish.naming import UserError, check_whole
 from petridish.seeds import Streams, Words, unpack_bits
 
 Bits = NDArray[np.uint8]
@@ -119,11 +119,7 @@ class OnSupport(ABC):
     def check_support(self, letter: str) -> None:
         """Refuse a support that does not fit; `letter` is the paper's for its size."""
         task, n, size, support = type(self).__name__, self.n, self.n_relevant, self.support
-        if n < 1 or size < 1:
-            raise UserError(
-                f"{task}: n={n}, {letter}={size}. Both must be at least 1; "
-                f"for example n=50, {letter}=3."
-            )
+        check_whole(task, 1, n=n, **{letter: size})
         if size > n:
             raise UserError(
                 f"{task}: {letter}={size} relevant bits were asked for, but n={n} has only {n} "

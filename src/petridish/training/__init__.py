@@ -8,7 +8,7 @@ from petridish.training.engine import (
     choose_engine,
     load_engine,
 )
-from petridish.training.keys import SCHEMA, flat, plain, run_key, spec_text
+from petridish.training.keys import SCHEMA, SEED_TEXT, cell_text, flat, plain, run_key, spec_text
 from petridish.training.losses import (
     LOSSES,
     Correlation,
@@ -37,6 +37,7 @@ __all__ = [
     "ONLINE",
     "OPTIMISERS",
     "SCHEMA",
+    "SEED_TEXT",
     "SGD",
     "Adam",
     "AdamW",
@@ -58,6 +59,7 @@ __all__ = [
     "Silent",
     "Square",
     "Training",
+    "cell_text",
     "choose_engine",
     "flat",
     "load_engine",

@@ -28,8 +28,9 @@ def plain(value: object) -> Any:
         return {"type": type(value).__name__, **parts}
     if isinstance(value, tuple | list):
         return [plain(part) for part in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
+    if isinstance(value, float):
+        # One spelling for equal numbers: 0 and 0.0 make one run, and one entry of a cache.
+        return "inf" if math.isinf(value) else int(value) if value.is_integer() else value
     return value
 
 
@@ -49,10 +50,18 @@ def code_digest(kind: type) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
+SEED_TEXT = r', "seed": ([0-9]+)}$'  # the end of a spec's text, by which a run leaves its cell
+
+
 def spec_text(spec: RunSpec) -> str:
-    """Write a spec as one line of JSON, from which its key is made."""
-    parts = (f'"{part.name}": {_part_text(getattr(spec, part.name))}' for part in fields(spec))
-    return "{" + ", ".join(parts) + "}"
+    """Write a spec as one line of JSON, from which its key is made; the seed comes last."""
+    return f'{cell_text(spec)}, "seed": {spec.seed}}}'
+
+
+def cell_text(spec: RunSpec) -> str:
+    """Write all of a spec but its seed: runs of one cell share it."""
+    parts = [part.name for part in fields(spec) if part.name != "seed"]
+    return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts)
 
 
 @lru_cache(maxsize=4096)

@@ -49,9 +49,9 @@ def _limit(n_test: int, allowed: int, seen: int) -> int:
     tail = 0.0  # P(more than `count` errors among those seen)
     while count > 0:
         tail += exp(
-            _log_choose(allowed, count)
-            + _log_choose(n_test - allowed, seen - count)
-            - _log_choose(n_test, seen)
+            log_choose(allowed, count)
+            + log_choose(n_test - allowed, seen - count)
+            - log_choose(n_test, seen)
         )
         if tail >= MISS:
             break
@@ -59,5 +59,6 @@ def _limit(n_test: int, allowed: int, seen: int) -> int:
     return count
 
 
-def _log_choose(n: int, k: int) -> float:
+def log_choose(n: int, k: int) -> float:
+    """Give the logarithm of the binomial coefficient, −∞ where it is 0."""
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) if 0 <= k <= n else -inf

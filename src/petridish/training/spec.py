@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 from petridish.models import MLP, Init, Model, Parameter, Uniform
-from petridish.naming import UserError
+from petridish.naming import UserError, check_whole
 from petridish.tasks import Task
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
@@ -48,10 +48,7 @@ class Data:
             0 <= self.label_noise <= 1,
             f"Data: label_noise={self.label_noise}. Give a probability from 0 to 1.",
         )
-        _check(
-            self.n_test >= 1,
-            f"Data: n_test={self.n_test} held-out examples were asked for. Give at least 1.",
-        )
+        check_whole("Data", 1, n_test=self.n_test)
 
     @property
     def online(self) -> bool:
@@ -89,12 +86,10 @@ class Training:
             value = getattr(self, name)
             _check(
                 0 <= value < math.inf,
-                f"Training: {name}={value}. Give a number of at least 0.",
+                f"Training: {name}={value}. Give a finite number of at least 0.",
             )
             object.__setattr__(self, name, float(value))
-        for name in ("batch_size", "steps"):
-            value = getattr(self, name)
-            _check(value >= 1, f"Training: {name}={value}. Give a whole number of at least 1.")
+        check_whole("Training", 1, batch_size=self.batch_size, steps=self.steps)
         _check(
             self.target_error is None or 0 <= self.target_error <= 1,
             f"Training: target_error={self.target_error}. "
@@ -119,9 +114,10 @@ class Evaluation:
     curves: bool = False
 
     def __post_init__(self) -> None:
+        check_whole("Evaluation", 1, every=self.every)
         _check(
-            self.every >= 1,
-            f"Evaluation: every={self.every}. Give a whole number of steps, at least 1.",
+            isinstance(self.curves, bool),
+            f"Evaluation: curves={self.curves!r}. Give true or false.",
         )
 
 
@@ -138,8 +134,16 @@ class RunSpec:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for part in fields(self)[:-1]:
+            value = getattr(self, part.name)
+            frozen = is_dataclass(value) and not isinstance(value, type)
+            _check(
+                frozen and type(value).__dataclass_params__.frozen,
+                f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
+                "Give one; docs/extend.md shows how.",
+            )
         _check(
-            0 <= self.seed < 2**64,
+            isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
         )
 
