@@ -62,8 +62,11 @@ def test_the_example_keeps_curves(petridish: Command, tmp_path: Path) -> None:
     assert petridish("run", example, *short).returncode == 0
     done = petridish("figure", example, *short)
 
-    assert done.stdout.split()[0] == "petridish-out/grokking-own-curves.png"
-    assert (tmp_path / "petridish-out/grokking-own-curves.svg").stat().st_size > 1000
+    assert (
+        done.stdout.split()[0]
+        == "petridish-out/grokking-own-steps=400-seed=0..1-m=300_1000-curves.png"
+    )
+    assert all((tmp_path / file).stat().st_size > 1000 for file in done.stdout.split())
 
 
 def test_the_store_page_names_every_column() -> None:

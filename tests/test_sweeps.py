@@ -148,8 +148,8 @@ def test_filtering_an_empty_store_gives_nothing(tmp_path: Path) -> None:
 
 
 def comparable(store: Store) -> pl.DataFrame:
-    """Give a store's table without what may differ between two equal runs."""
-    table = store.read(curves=True).table.drop("seconds").sort("key")
+    """Give a store's table without what may differ between two equal runs: time, and the tree."""
+    table = store.read(curves=True).table.drop("seconds", "commit", "clean").sort("key")
     return table.select(sorted(table.columns))
 
 
@@ -193,7 +193,7 @@ def test_executors_and_worker_numbers_give_one_table(tmp_path: Path) -> None:
 
 
 def test_batches_hold_one_shape_and_every_run_once() -> None:
-    """Costliest first, no batch larger than its engine's stack."""
+    """No batch larger than its engine's stack or than a worker's share."""
     specs = list(SWEEP.narrowed(["seed=0..40"]).specs())
     batches = cut(specs, engine="auto", jobs=2)
 
@@ -201,8 +201,7 @@ def test_batches_hold_one_shape_and_every_run_once() -> None:
         spec.seed for spec in specs
     )
     assert all(len({spec.model for spec in batch.specs}) == 1 for batch in batches)
-    costs = [batch.cost for batch in batches]
-    assert costs == sorted(costs, reverse=True)
+    assert max(len(batch.specs) for batch in batches) <= -(-len(specs) // 2)
 
 
 def test_nothing_is_trained_where_one_run_cannot(tmp_path: Path) -> None:

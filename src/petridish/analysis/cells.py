@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-SOLVED = (pl.col("outcome") == "SOLVED").sum().alias("solved")
-
-
-def cells(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Count runs and solved runs for each setting of the columns `by`, in their order."""
-    return table.group_by(by).agg(pl.len().alias("runs"), SOLVED).sort(by)
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def run_cost(spec: RunSpec) -> float:
 
 
 def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
-    """Cut runs into batches, the costliest first, so that workers end together.
+    """Cut runs into batches.
 
     Runs stay in their order within a shape: neighbours in a grid end at similar times, and a stack
     whose runs end together is never nearly empty.
@@ -49,7 +49,7 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
             Batch(chosen.name, tuple(bucket[start : start + size]))
             for start in range(0, len(bucket), size)
         ]
-    return sorted(batches, key=lambda batch: -batch.cost)
+    return batches
 
 
 def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from petridish.naming import UserError, nearest
 from petridish.store import Store
@@ -91,6 +92,10 @@ def run_specs(
     stored = store.keys()
     todo = [spec for key, spec in by_key.items() if key not in stored]
     batches = cut(todo, engine=engine, jobs=executor.jobs)
+    # The costliest first, so that workers end together; equal ones in an order of this process's
+    # own, so that two processes on one store seldom train the same.
+    Random(os.getpid()).shuffle(batches)
+    batches.sort(key=lambda batch: -batch.cost)
     tally = Tally(runs=len(todo), cost=sum(batch.cost for batch in batches))
 
     def report(news: News) -> None:
