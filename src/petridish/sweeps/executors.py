@@ -169,7 +169,7 @@ def _context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["petridish.training.stacked"])
+    context.set_forkserver_preload(["petridish.training.stacked", "petridish.sweeps.executors"])
     return context
 
 
