@@ -1,4 +1,5 @@
-# Each target makes and reuses its own environment under .venv: Python ≥ 3.11 is all it needs.
+# Each target makes and reuses its own environment under .venv: Python ≥ 3.11 and a C++ compiler are
+# all it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -23,7 +24,7 @@ bench: $(STAMP)
 clean:
 	rm -rf .venv build
 
-$(STAMP): pyproject.toml constraints.txt CMakeLists.txt
+$(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "petridish needs Python 3.11 or newer; $(PYTHON) is older. Give another: make PYTHON=python3.12"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -207,7 +207,7 @@ MISTAKES = {
         "Give a whole number from 1 to 2^32, or inf for fresh examples at each step."
     ),
     ("run", *SMOKE, "--engine", "natve"): (
-        "There is no engine called 'natve'. Known: reference, torch."
+        "There is no engine called 'natve'. Did you mean native?"
     ),
     ("run", *SMOKE, "--set", "widht=3"): (
         "There is no axis called 'widht' in this sweep. Did you mean width?"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from petridish.experiment import Experiment
     from petridish.sweeps import Summary, Sweep
 
-Engine = Annotated[str, typer.Option(help="auto, torch or reference.")]
+Engine = Annotated[str, typer.Option(help="auto, native, torch or reference.")]
 Executor = Annotated[str, typer.Option(help="local (one process a core) or inline (this one).")]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if not given.")]
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from petridish.store.provenance import provenance
-from petridish.training import RunRecord, flat, run_key, spec_text
+from petridish.training import INSTRUMENTS, RunRecord, flat, run_key, spec_text
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -29,6 +29,7 @@ CURVES: dict[str, Any] = {
     "curve.train_loss": pl.List(pl.Float64),
     "curve.train_error": pl.List(pl.Float64),
     "curve.test_error": pl.List(pl.Float64),
+    **{f"curve.{name}": pl.List(pl.Float64) for name in INSTRUMENTS},
 }
 
 
@@ -58,4 +59,5 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "curve.train_loss": curves.train_loss or None,
         "curve.train_error": curves.train_error or None,
         "curve.test_error": curves.test_error or None,
+        **{f"curve.{name}": curves.instruments.get(name) for name in INSTRUMENTS},
     }

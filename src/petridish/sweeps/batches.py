@@ -36,14 +36,14 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
     engines: dict[Hashable, Engine] = {}
     buckets: dict[Hashable, list[RunSpec]] = {}
     for spec in specs:
-        what = (type(spec.task), spec.model, spec.training.loss)
+        what = (spec.task, spec.model, spec.training, spec.data.online)
         if what not in engines:
             engines[what] = choose_engine(spec, engine)
         chosen = engines[what]
         buckets.setdefault((chosen.name, chosen.shape(spec)), []).append(spec)
     batches = []
     for bucket in buckets.values():
-        chosen = engines[(type(bucket[0].task), bucket[0].model, bucket[0].training.loss)]
+        chosen = choose_engine(bucket[0], engine)
         size = min(chosen.stack_size(bucket[0]), -(-len(bucket) // jobs))
         batches += [
             Batch(chosen.name, tuple(bucket[start : start + size]))

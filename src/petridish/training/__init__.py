@@ -8,6 +8,7 @@ from petridish.training.engine import (
     choose_engine,
     load_engine,
 )
+from petridish.training.instruments import INSTRUMENTS
 from petridish.training.keys import SCHEMA, SEED_TEXT, cell_text, flat, plain, run_key, spec_text
 from petridish.training.losses import (
     LOSSES,
@@ -33,6 +34,7 @@ from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
 
 __all__ = [
     "ENGINES",
+    "INSTRUMENTS",
     "LOSSES",
     "ONLINE",
     "OPTIMISERS",

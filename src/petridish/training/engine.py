@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
-from petridish.naming import UserError, nearest
+from petridish.models import MLP, ReLU
+from petridish.naming import UserError, describe, nearest
+from petridish.native import is_built
+from petridish.tasks import SparseParity
+from petridish.tasks.base import OnSupport
+from petridish.training.losses import Correlation, Hinge, Logistic, Square
 from petridish.training.numerics import pin_kernels
+from petridish.training.optimisers import SGD
 from petridish.training.record import RunRecord
 from petridish.training.spec import RunSpec
 
@@ -118,7 +126,82 @@ class Torch:
         yield from train(specs, monitor)
 
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Torch(), Reference())}
+class Native:
+    """Two-layer ReLU networks on ±1 inputs by SGD, each run whole inside compiled code."""
+
+    name: ClassVar[str] = "native"
+
+    def refusal(self, spec: RunSpec) -> str | None:
+        """Refuse what the compiled code was not written for, naming the engine that was."""
+        if not is_built():
+            return f"it was not built when petridish was installed. The engine {Torch.name} can."
+        reason = self._limit(spec)
+        return reason and f"{reason}. The engine {Torch.name} can."
+
+    def _limit(self, spec: RunSpec) -> str | None:
+        task, model, training = spec.task, spec.model, spec.training
+        if not (isinstance(model, MLP) and model == MLP(model.width, activation=ReLU())):
+            return f"it trains two-layer ReLU networks, and the model is {describe(model)}"
+        if not (isinstance(task, OnSupport) and _is_standard(task)):
+            return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
+        if task.n > MAX_INPUTS:
+            return f"it takes up to {MAX_INPUTS} inputs, and the task has n={task.n}"
+        if spec.data.online and not isinstance(task, SparseParity) and task.n_relevant > MAX_TABLE:
+            return (
+                f"online it takes functions of up to {MAX_TABLE} bits other than parities, and "
+                f"the task has {task.n_relevant}"
+            )
+        if type(training.loss) not in (Hinge, Square, Logistic, Correlation):
+            return f"it has no loss {training.loss.name}"
+        if training.optimiser != SGD():
+            return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
+        if training.batch_size > MAX_BATCH:
+            return (
+                f"it takes batches of up to {MAX_BATCH}, and the batch size is "
+                f"{training.batch_size}"
+            )
+        from petridish.training.compiled import rates
+
+        shrinking = max(
+            (r * d for piece in rates(spec) for r, d in zip(piece.rate, piece.decay, strict=True)),
+        )
+        if shrinking > MAX_SHRINKING:
+            return (
+                f"a step may shrink weights by a factor of up to {MAX_SHRINKING}, and learning "
+                f"rate × weight decay is {shrinking:g}"
+            )
+        return None
+
+    def shape(self, spec: RunSpec) -> Hashable:
+        """Give all but the seed: such runs are drawn together."""
+        return replace(spec, seed=0)
+
+    def stack_size(self, spec: RunSpec) -> int:
+        """Give a few seconds of work if no run ends early: enough to draw together, few to wait."""
+        blocks = -(-spec.training.batch_size // 32)
+        step_seconds = 1e-6 + 1e-9 * blocks * sum(p.size for p in spec.parameters)
+        return max(1, min(64, int(STACK_SECONDS / (spec.training.steps * step_seconds))))
+
+    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+        """Carry out the runs one after another."""
+        from petridish.training.compiled import train
+
+        yield from train(specs, monitor)
+
+
+MAX_INPUTS, MAX_BATCH, MAX_TABLE, MAX_SHRINKING = 4096, 1024, 16, 0.99
+STACK_SECONDS = 4.0
+
+
+def _is_standard(task: OnSupport) -> bool:
+    """Whether a task draws and labels as this package's own do, so that C++ can do it too."""
+    kind = type(task)
+    labels = (OnSupport.label, SparseParity.label)
+    plain = kind.draw is OnSupport.draw and kind.supports is OnSupport.supports
+    return plain and kind.label in labels and (kind.label is labels[0] or kind is SparseParity)
+
+
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Native(), Torch(), Reference())}
 """Every engine, the fastest first: of those that do not refuse a run, the first serves it."""
 
 
@@ -132,6 +215,12 @@ def load_engine(name: str) -> Engine:
 def choose_engine(spec: RunSpec, name: str = "auto") -> Engine:
     """Give the engine asked for, or the fastest that serves `spec`."""
     if name == "auto":
+        if not is_built():
+            warnings.warn(
+                "The native engine was not built; the engine torch takes its place and is many "
+                "times slower. Install a C++ compiler and install petridish again.",
+                stacklevel=2,
+            )
         return next(engine for engine in ENGINES.values() if engine.refusal(spec) is None)
     engine = load_engine(name)
     if refusal := engine.refusal(spec):

@@ -21,13 +21,15 @@ class Curves:
     """A run at each of its evaluations; empty where the spec asks for none.
 
     `train_loss` is the mean over the minibatches since the last evaluation, NaN at step 0;
-    `train_error` is NaN online, where there is no training sample to measure.
+    `train_error` is NaN online, where there is no training sample to measure. `instruments` has a
+    list for each instrument asked for.
     """
 
     step: list[int] = field(default_factory=list)
     train_loss: list[float] = field(default_factory=list)
     train_error: list[float] = field(default_factory=list)
     test_error: list[float] = field(default_factory=list)
+    instruments: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from petridish.models import MLP
+from petridish.models.base import Weights
 from petridish.training.data import (
     batch_indices,
     initial_weights,
@@ -18,6 +19,7 @@ from petridish.training.data import (
     training_examples,
 )
 from petridish.training.engine import Monitor, Reference
+from petridish.training.instruments import Gauges
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
 from petridish.training.record import Curves, Outcome, RunRecord
@@ -105,6 +107,11 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
             return int(loss_of.wrong(network(x)[None], y[None].float()).sum())
 
     curves = Curves()
+
+    def weights() -> list[Weights]:
+        return [parameter.detach().numpy() for parameter in network.parameters()]
+
+    gauges = Gauges(spec.evaluation.instruments, spec.task, spec.seed, weights())
     losses: list[float] = []
     outcome, step, test_error, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan, math.nan
     while True:
@@ -120,6 +127,7 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
                     math.nan if data.online else count_wrong(x_train, y_train) / data.m
                 )
                 curves.test_error.append(test_error)
+                gauges.read(weights(), curves.instruments)
             target = training.target_error
             if target is not None and n_wrong <= allowed_errors(data.n_test, target):
                 outcome = Outcome.SOLVED

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, fields, is_dataclass
 
 from petridish.models import MLP, Init, Model, Parameter, Uniform
-from petridish.naming import UserError, check_whole
+from petridish.naming import UserError, check_whole, nearest
 from petridish.tasks import Task
+from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 
@@ -108,16 +109,30 @@ class Evaluation:
     curves : bool
         Keep the loss and the errors of every look; the errors are then those of the whole samples.
         Without curves a look only decides whether the run is solved, at a fraction of the cost.
+    instruments : tuple of str
+        Names of `INSTRUMENTS` that are read off the weights at every look, beside the curves.
     """
 
     every: int = 100
     curves: bool = False
+    instruments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("Evaluation", 1, every=self.every)
         _check(
             isinstance(self.curves, bool),
             f"Evaluation: curves={self.curves!r}. Give true or false.",
+        )
+        object.__setattr__(self, "instruments", tuple(self.instruments))
+        for name in self.instruments:
+            _check(
+                name in INSTRUMENTS,
+                f"Evaluation: there is no instrument called {name!r}. {nearest(name, INSTRUMENTS)}",
+            )
+        _check(
+            self.curves or not self.instruments,
+            f"Evaluation: instruments={self.instruments} are kept beside the curves. "
+            "Give curves=True too.",
         )
 
 

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from petridish.models.base import Weights
 from petridish.training.data import grouped, initial_weights
 from petridish.training.engine import Monitor, Torch
+from petridish.training.instruments import Gauges
 from petridish.training.numerics import settled
 from petridish.training.pools import Pool, TestSource, TrainingSource
 from petridish.training.record import Curves, Outcome, RunRecord
@@ -69,6 +71,10 @@ class _Stack:
         self.n_losses = 0
         self.recent = torch.zeros(0, len(specs))  # losses of the steps just taken, (step, run)
         self.curves = [Curves() for _ in specs]
+        self.gauges = [
+            Gauges(spec.evaluation.instruments, spec.task, spec.seed, self._weights_of(run))
+            for run, spec in enumerate(specs)
+        ]
         self.seconds = [(time.perf_counter() - started) / len(specs)] * len(specs)
         self._pair_up()
 
@@ -132,6 +138,8 @@ class _Stack:
                 curve.train_loss.append(losses[run] if losses else math.nan)
                 curve.train_error.append(self._train_error(run))
                 curve.test_error.append(wrong[run] / data.n_test)
+                if self.gauges[run].names:
+                    self.gauges[run].read(self._weights_of(run), curve.instruments)
         self._charge(started)
         staying = []
         for run in everyone:
@@ -146,6 +154,9 @@ class _Stack:
             self._keep(staying)
         self.loss_sum.zero_()
         self.n_losses = 0
+
+    def _weights_of(self, run: int) -> list[Weights]:
+        return [weight[run].detach().numpy() for weight in self.weights]
 
     def _screen(self, target_error: float | None) -> dict[int, int]:
         """Count the errors of the runs that pass every stage; the others are not yet solved."""
@@ -205,6 +216,7 @@ class _Stack:
         self.specs = [self.specs[run] for run in runs]
         self.rows = [self.rows[run] for run in runs]
         self.curves = [self.curves[run] for run in runs]
+        self.gauges = [self.gauges[run] for run in runs]
         self.seconds = [self.seconds[run] for run in runs]
         self._pair_up()
 

@@ -1,0 +1,132 @@
+// The C interface: nothing but translation, and the promise that no exception crosses it.
+#include <new>
+
+#include "run.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using petridish::Kernels;
+using petridish::Run;
+
+struct petridish_run {
+    Run run;
+};
+
+namespace {
+
+// A network that fails decays by 0.999 a step and reaches numbers below 1e-38, on which many
+// processors work a hundred times slower: in here they are 0. The caller's mode comes back.
+class FlushToZero {
+   public:
+#if defined(__x86_64__)
+    FlushToZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
+    ~FlushToZero() { _mm_setcsr(before_); }
+
+   private:
+    unsigned before_;
+#elif defined(__aarch64__)
+    FlushToZero() {
+        asm volatile("mrs %0, fpcr" : "=r"(before_));
+        asm volatile("msr fpcr, %0" : : "r"(before_ | (uint64_t)1 << 24));
+    }
+    ~FlushToZero() { asm volatile("msr fpcr, %0" : : "r"(before_)); }
+
+   private:
+    uint64_t before_;
+#endif
+};
+
+#if defined(__x86_64__)
+bool has_avx512() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+bool always() { return true; }
+
+struct InstructionSet {
+    const Kernels* kernels;
+    bool (*runs)();
+};
+
+constexpr InstructionSet SETS[] = {
+#if defined(__x86_64__)
+    {&petridish::KERNELS_AVX512, has_avx512},
+    {&petridish::KERNELS_AVX2, has_avx2},
+#endif
+    {&petridish::KERNELS_PORTABLE, always},
+};
+constexpr int32_t N_SETS = sizeof(SETS) / sizeof(SETS[0]);
+
+}  // namespace
+
+int32_t petridish_abi(void) { return PETRIDISH_ABI; }
+
+const char* petridish_isa_name(int32_t index) {
+    return index >= 0 && index < N_SETS ? SETS[index].kernels->name : nullptr;
+}
+
+int32_t petridish_isa_runs(int32_t index) {
+    return index >= 0 && index < N_SETS && SETS[index].runs();
+}
+
+petridish_run* petridish_begin(const petridish_spec* spec, int32_t isa, const float* weight,
+                               const float* bias, const float* output, const float* output_bias) {
+    if (!petridish_isa_runs(isa)) return nullptr;
+    try {
+        auto* begun = new petridish_run{Run(*spec, *SETS[isa].kernels)};
+        begun->run.write_weights(weight, bias, output, output_bias);
+        return begun;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void petridish_end(petridish_run* run) { delete run; }
+
+int32_t petridish_advance(petridish_run* run, int64_t work, int32_t pause_at_looks) {
+    const FlushToZero mode;
+    return run->run.advance(work, pause_at_looks != 0);
+}
+
+void petridish_read_state(const petridish_run* run, petridish_state* state) {
+    *state = run->run.state();
+}
+
+void petridish_read_curves(const petridish_run* run, int64_t* step, double* train_loss,
+                           int64_t* train_wrong, int64_t* test_wrong) {
+    for (const Run::Look& look : run->run.curves()) {
+        *step++ = look.step;
+        *train_loss++ = look.train_loss;
+        *train_wrong++ = look.train_wrong;
+        *test_wrong++ = look.test_wrong;
+    }
+}
+
+void petridish_read_weights(petridish_run* run, float* weight, float* bias, float* output,
+                            float* output_bias) {
+    const FlushToZero mode;
+    run->run.read_weights(weight, bias, output, output_bias);
+}
+
+void petridish_write_weights(petridish_run* run, const float* weight, const float* bias,
+                             const float* output, const float* output_bias) {
+    run->run.write_weights(weight, bias, output, output_bias);
+}
+
+int64_t petridish_count_wrong(petridish_run* run, const uint64_t* inputs, const uint8_t* labels,
+                              int64_t count) {
+    const FlushToZero mode;
+    return run->run.count_wrong(inputs, labels, count);
+}
+
+void petridish_words(uint64_t seed, uint64_t key, int64_t start, int64_t count, uint64_t* words) {
+    petridish::Stream{seed, key}.words((uint64_t)start, count, words);
+}
+
+double petridish_peak_flops(int32_t isa, double seconds) {
+    return petridish_isa_runs(isa) ? SETS[isa].kernels->peak_flops(seconds) : 0;
+}

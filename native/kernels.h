@@ -1,0 +1,78 @@
+// What differs between processors: the five inner loops, compiled once for each instruction set
+// (kernels.inc) and chosen when the library is loaded. All give the same bits.
+#pragma once
+#include <stdint.h>
+
+namespace petridish {
+
+constexpr int LANES = 32;  // examples a block: the unit in which minibatches are processed
+constexpr int GROUP = 4;   // examples a look-up table: 2^4 sums of subsets
+
+// The network. Row j holds w_j and, as coordinate n, the bias b_j, whose input is always +1;
+// the true weights are scale · rows, so that weight decay costs one multiplication a step.
+struct Net {
+    int n1;           // coordinates of a row: n + 1
+    int stride;       // floats a row: n1 rounded up to 8; the padding is and stays 0
+    int64_t width;    // rows
+    int64_t group;    // rows that are updated, then run forward, while they are in the cache
+    float* rows;      // (width, stride)
+    float* v;         // (width,)
+    float scale;
+    float beta;
+};
+
+// A minibatch, or a piece of a held-out sample, as blocks of 32 examples.
+struct Batch {
+    int blocks;
+    float* x;          // (blocks, n1, 32), laid out by `expand`
+    float* sums;       // (blocks, 32): Σ_j v_j relu(rows_j · x), without scale and β
+    uint32_t* active;  // (blocks, width): bit e of entry j says rows_j · x_e > 0; null if unwanted
+};
+
+// Σ_e coefficient_e x_e over subsets of the examples, by tables over groups of four.
+// The coefficients −B ∂loss/∂f are ±1 or 0 (bytes), or any numbers (floats).
+struct Tables {
+    int blocks;
+    const int* n_groups;     // (blocks,): groups with a coefficient other than 0
+    const uint8_t* shift;    // (blocks, 8): the first example of each of them
+    int64_t block_bytes;     // from one block's tables to the next's
+    bool floats;
+    char* entries;           // (blocks, chunk, group, 16 subsets, coordinates of one vector)
+};
+
+// One step's change of the network; see Kernels::pass.
+struct Update {
+    Tables tables;
+    const uint32_t* active;  // (blocks, width), as the forward pass left it
+    float rows_factor;   // η_W / (B scale_new): row_j += rows_factor · v_j · c_j
+    float v_decay;       // 1 − η_v λ_v
+    float v_factor;      // η_v scale_old / B:  v_j = v_decay · v_j + v_factor · row_j·c_j
+    bool own_bias;       // whether the biases have a rate or decay of their own:
+    float bias_decay;    //   decay of b over decay of W
+    float bias_factor;   //   in place of rows_factor
+    float* scratch;      // 64-byte aligned, n1 rounded up to 16
+};
+
+struct Kernels {
+    const char* name;
+
+    // Lay 32 examples out for `pass`: examples[e] points to the packed bits of example e, of which
+    // n1 are used; the last, the bias', is 0, meaning +1.
+    void (*expand)(const uint64_t* const examples[LANES], int n1, float* x);
+
+    // Build the tables of one block; gives the number of groups, and fills `shift`.
+    int (*build)(const uint64_t* const examples[LANES], int n1, const float coefficient[LANES],
+                 bool floats, uint8_t* shift, char* entries);
+
+    // Bytes that the tables of one block take at most.
+    int64_t (*table_bytes)(int n1, bool floats);
+
+    // One pass over the network: apply `update` (if given), then run `batch` forward (if given).
+    void (*pass)(Net& net, const Update* update, Batch* batch);
+
+    double (*peak_flops)(double seconds);
+};
+
+extern const Kernels KERNELS_AVX512, KERNELS_AVX2, KERNELS_PORTABLE;
+
+}  // namespace petridish

@@ -1,0 +1,7 @@
+#include "simd_avx2.h"
+
+#include "kernels.inc"
+
+const petridish::Kernels petridish::KERNELS_AVX2 = {
+    "avx2", expand, build, table_bytes, pass, peak_flops,
+};

@@ -1,0 +1,7 @@
+#include "simd_portable.h"
+
+#include "kernels.inc"
+
+const petridish::Kernels petridish::KERNELS_PORTABLE = {
+    "portable", expand, build, table_bytes, pass, peak_flops,
+};

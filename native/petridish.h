@@ -1,0 +1,134 @@
+// The C interface of the native engine: whole training runs of two-layer ReLU networks
+//
+//     f(x) = β + Σ_j v_j relu(w_j·x + b_j),   x in {−1, +1}^n,
+//
+// by minibatch SGD with weight decay. A run is an opaque value, used by one thread at a time; runs
+// share nothing, so that any number of threads may carry out runs of their own. No call aborts,
+// throws or prints.
+#pragma once
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define PETRIDISH_API __declspec(dllexport)
+#else
+#define PETRIDISH_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Raised whenever a struct or a call below changes; the Python side refuses another one's library.
+#define PETRIDISH_ABI 1
+
+enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
+
+enum petridish_status {
+    RUNNING = 0,
+    SOLVED = 1,
+    OUT_OF_STEPS = 2,
+    DIVERGED = 3,
+    HOPELESS = 4,  // proved: it will be OUT_OF_STEPS (failure.cpp)
+};
+
+// From step `start` on: rates η and decays λ of W, b, v, β.
+struct petridish_piece {
+    int64_t start;
+    double rate[4];
+    double decay[4];
+};
+
+// A part of a look at the held-out sample: examples start … stop − 1; if more than `limit` of the
+// first `stop` are wrong the run is not yet solved, and the look ends.
+struct petridish_stage {
+    int64_t start, stop, limit;
+};
+
+// Inputs are packed: bit i of an example is bit i % 64 of its word i / 64, the bit 1 is the sign −1.
+// Labels are bits too. All arrays are read during the run and stay the caller's.
+struct petridish_spec {
+    int64_t n, width, batch_size, steps;
+    int64_t m;  // training examples; 0: fresh ones at each step
+    int32_t loss;
+    int32_t certify;  // whether to look for proofs of failure
+
+    uint64_t seed;
+    uint64_t batches_key, train_key, noise_key;  // the names of the run's streams, hashed
+
+    const uint64_t* train_inputs;  // (m, words), offline only
+    const uint8_t* train_labels;
+
+    // Online labels: the parity of the bits in `parity_mask` if it is given, else
+    // `truth_table` at the number whose binary digits are the relevant bits.
+    const uint64_t* parity_mask;  // (words,)
+    const int64_t* support;
+    int64_t n_relevant;
+    const uint8_t* truth_table;
+    uint64_t noise_below;  // flip where the noise stream's word >> 11 is below this
+
+    const uint64_t* test_inputs;  // (n_test, words)
+    const uint8_t* test_labels;
+    int64_t n_test;
+
+    int64_t evaluate_every;
+    int32_t curves;  // whether every look counts all errors
+    int32_t n_stages;  // 0: never solved
+    const struct petridish_stage* stages;
+
+    int64_t n_pieces;
+    const struct petridish_piece* pieces;  // the first starts at 0
+};
+
+// Where a run stands. The means of the loss are over the steps since the last look.
+struct petridish_state {
+    int64_t step;
+    int64_t test_wrong;  // at the last look that counted all; −1 before one
+    double train_loss;   // NaN before the first step
+    int64_t n_looks;     // rows of the curves
+};
+
+typedef struct petridish_run petridish_run;
+
+PETRIDISH_API int32_t petridish_abi(void);
+
+// Name the instruction set `index` that this library was built for, fastest first, or null; and
+// say whether this processor has it.
+PETRIDISH_API const char* petridish_isa_name(int32_t index);
+PETRIDISH_API int32_t petridish_isa_runs(int32_t index);
+
+// Begin a run with the weights W (width, n), b (width), v (width), β (1); null if memory is short.
+PETRIDISH_API petridish_run* petridish_begin(const struct petridish_spec* spec, int32_t isa,
+                                             const float* weight, const float* bias,
+                                             const float* output, const float* output_bias);
+PETRIDISH_API void petridish_end(petridish_run* run);
+
+// Go on for about `work` units (the forward pass of one neuron on 32 examples is one unit), to the
+// end, or, if `pause_at_looks`, to the end of the next look. Gives a petridish_status.
+PETRIDISH_API int32_t petridish_advance(petridish_run* run, int64_t work, int32_t pause_at_looks);
+
+PETRIDISH_API void petridish_read_state(const petridish_run* run, struct petridish_state* state);
+PETRIDISH_API void petridish_read_curves(const petridish_run* run, int64_t* step,
+                                         double* train_loss, int64_t* train_wrong,
+                                         int64_t* test_wrong);
+PETRIDISH_API void petridish_read_weights(petridish_run* run, float* weight, float* bias,
+                                          float* output, float* output_bias);
+// Set the weights of a run, as if it had come to them; for tests.
+PETRIDISH_API void petridish_write_weights(petridish_run* run, const float* weight,
+                                           const float* bias, const float* output,
+                                           const float* output_bias);
+
+// Count the wrong outputs on any packed examples.
+PETRIDISH_API int64_t petridish_count_wrong(petridish_run* run, const uint64_t* inputs,
+                                            const uint8_t* labels, int64_t count);
+
+// Philox4x64-10 words start … start + count − 1 of the stream (seed, key); for tests.
+PETRIDISH_API void petridish_words(uint64_t seed, uint64_t key, int64_t start, int64_t count,
+                                   uint64_t* words);
+
+// Floating-point operations a second of multiply-adds in registers, on one core for about
+// `seconds`: the limit that the benchmark compares with.
+PETRIDISH_API double petridish_peak_flops(int32_t isa, double seconds);
+
+#ifdef __cplusplus
+}
+#endif

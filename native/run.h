@@ -1,0 +1,143 @@
+// One training run: sampling, steps, looks at the held-out sample, and how it ends.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "kernels.h"
+#include "petridish.h"
+#include "philox.h"
+
+namespace petridish {
+
+constexpr int64_t PROBE_BLOCKS = 8;  // 256 examples of a held-out sample are looked at together
+
+// Zeroed memory, aligned to a cache line.
+template <class T>
+class Buffer {
+   public:
+    explicit Buffer(int64_t count = 0) : storage_((size_t)count * sizeof(T) / 64 + 2) {}
+    T* get() {
+        return reinterpret_cast<T*>(storage_.data());
+    }
+    const T* get() const { return const_cast<Buffer*>(this)->get(); }
+    T& operator[](int64_t i) { return get()[i]; }
+
+   private:
+    struct alignas(64) Line {
+        char bytes[64] = {};
+    };
+    std::vector<Line> storage_;
+};
+
+// Blocks of 32 packed examples, each with room for the bias' bit, and their labels.
+class Block32 {
+   public:
+    Block32(int n1, int64_t blocks);
+    void put(int64_t place, const uint64_t* example, int64_t n_words, uint8_t label) {
+        uint64_t* room = this->example(place);
+        for (int64_t w = 0; w < n_words; ++w) room[w] = example[w];
+        y_[(size_t)place] = (float)(1 - 2 * (int)label);
+    }
+    uint64_t* example(int64_t place) { return &bits_[place * words_]; }
+    const uint64_t* const* examples(int64_t block) const { return &rows_[(size_t)(32 * block)]; }
+    const float* y() const { return y_.data(); }  // ±1
+
+   private:
+    int64_t words_;
+    Buffer<uint64_t> bits_;
+    std::vector<const uint64_t*> rows_;
+    std::vector<float> y_;
+};
+
+class Run {
+   public:
+    Run(const petridish_spec& spec, const Kernels& kernels);
+
+    void write_weights(const float* weight, const float* bias, const float* output,
+                       const float* output_bias);
+    void read_weights(float* weight, float* bias, float* output, float* output_bias);
+
+    int32_t advance(int64_t work, bool pause_at_looks);
+    int64_t count_wrong(const uint64_t* inputs, const uint8_t* labels, int64_t count);
+
+    petridish_state state() const;
+    struct Look {
+        int64_t step, train_wrong, test_wrong;
+        double train_loss;
+    };
+    const std::vector<Look>& curves() const { return curves_; }
+
+   private:
+    // A count of errors under way: looks are cut into pieces, so that a run of any size comes back
+    // to its caller soon.
+    struct Counting {
+        const uint64_t* inputs;
+        const uint8_t* labels;
+        int64_t done, total, wrong;
+    };
+    enum class Phase { STEPS, SCREEN, TEST, TRAIN, DONE };
+
+    void begin_look();
+    bool end_look();  // whether the run has ended with it
+    void screen_next();
+    int64_t probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until);
+    int64_t count_piece(Counting& counting, int64_t until);  // gives the work done
+    void step();
+    void draw_batch();
+    void draw_offline(uint64_t first, const uint64_t* words);
+    void draw_online(int64_t start);
+    void descend();
+    void settle();
+    const petridish_piece& piece() const;
+
+    // failure.cpp
+    bool hopeless();
+    bool inactive_on_sample();
+    bool inactive_on_all_inputs() const;
+    bool biases_decay_alike() const;
+    int64_t fewest_wrong();
+
+    petridish_spec spec_;
+    const Kernels& kernels_;
+    int64_t n_words_;
+    std::vector<petridish_stage> stages_;
+    std::vector<petridish_piece> pieces_;
+    Stream batches_, train_, noise_;
+    uint32_t rejected_below_ = 0;  // 2^32 mod m
+
+    Net net_;
+    Buffer<float> rows_, v_;
+
+    Batch batch_;
+    Block32 examples_;
+    Buffer<float> x_, sums_;
+    Buffer<uint32_t> active_;
+    std::vector<uint64_t> drawn_, drawn_noise_;
+    int64_t drawn_from_ = 0, drawn_until_ = 0;  // steps whose minibatches are in drawn_
+
+    bool pending_ = false;  // the step's update waits for the next pass
+    Update update_;
+    Buffer<char> tables_;
+    Buffer<float> scratch_;
+    std::vector<int> n_groups_;
+    std::vector<uint8_t> shift_;
+
+    Batch probe_;  // pieces of a held-out sample
+    Block32 probe_examples_;
+    Buffer<float> probe_x_, probe_sums_;
+
+    int64_t next_proof_ = 0;  // the step from which a proof of failure is tried again
+    int64_t step_ = 0;
+    int32_t status_ = RUNNING;
+    Phase phase_ = Phase::STEPS;
+    bool looked_ = false;  // the look at this step is done
+    Counting counting_{};
+    size_t stage_ = 0;
+    bool solved_ = false;
+    int64_t test_wrong_ = -1, train_wrong_ = -1;
+    double loss_sum_ = 0, train_loss_;
+    int64_t n_losses_ = 0;
+    std::vector<Look> curves_;
+};
+
+}  // namespace petridish

@@ -1,0 +1,131 @@
+// Carries out a variety of runs on every instruction set that this processor has, and compares every
+// bit of their weights, losses and counts of errors. Exit code 0 if all agree. Stands alone, so that
+// it runs under sanitizers and emulators.
+#include <stdio.h>
+#include <string.h>
+
+#include <random>
+#include <vector>
+
+#include "../../native/petridish.h"
+
+namespace {
+
+struct Case {
+    const char* name;
+    int64_t n, width, batch, m, steps;
+    int32_t loss;
+    double rate, decay;
+    bool own_bias;
+    uint64_t noise;
+};
+
+const Case CASES[] = {
+    {"hinge", 50, 100, 32, 300, 300, HINGE, 0.1, 0.01, false, 0},
+    {"fitted", 20, 60, 32, 40, 600, HINGE, 0.1, 0.01, false, 0},
+    {"one neuron", 3, 1, 1, 5, 60, HINGE, 0.1, 0.01, false, 0},
+    {"odd sizes", 33, 9, 31, 77, 60, HINGE, 0.1, 0.01, false, 0},
+    {"aligned", 64, 8, 64, 100, 40, HINGE, 0.1, 0.01, false, 0},
+    {"larger", 319, 27, 100, 200, 20, HINGE, 0.1, 0.01, false, 0},
+    {"largest batch", 31, 7, 1024, 500, 8, HINGE, 0.1, 0.01, false, 0},
+    {"square", 50, 33, 32, 300, 60, SQUARE, 0.01, 0.01, false, 0},
+    {"logistic", 70, 25, 33, 300, 60, LOGISTIC, 0.1, 0.01, false, 0},
+    {"correlation", 32, 24, 32, 300, 60, CORRELATION, 0.05, 0.1, false, 0},
+    {"own rates", 40, 11, 32, 300, 60, HINGE, 0.1, 0.1, true, 0},
+    {"online", 50, 30, 32, 0, 100, HINGE, 0.1, 0.01, false, 0},
+    {"online, noise", 130, 10, 16, 0, 100, SQUARE, 0.01, 0.01, false, (uint64_t)1 << 51},
+    {"vanishing", 10, 5, 32, 50, 3000, HINGE, 0.5, 1.0, false, 0},
+    {"diverging", 20, 10, 32, 50, 200, SQUARE, 30.0, 0.0, false, 0},
+};
+
+std::vector<unsigned char> outcome(const Case& c, int32_t isa) {
+    const int64_t words = (c.n + 63) / 64, n_test = 300;
+    std::mt19937_64 random(7);
+    const auto bits = [&](int64_t count) {
+        std::vector<uint64_t> drawn((size_t)(count * words));
+        for (int64_t e = 0; e < count; ++e)
+            for (int64_t w = 0; w < words; ++w)
+                drawn[(size_t)(e * words + w)] =
+                    random() & (w + 1 < words || c.n % 64 == 0 ? ~(uint64_t)0
+                                                               : ((uint64_t)1 << c.n % 64) - 1);
+        return drawn;
+    };
+    const auto labels = [&](const std::vector<uint64_t>& inputs) {
+        std::vector<uint8_t> drawn;
+        for (size_t e = 0; e < inputs.size(); e += (size_t)words)
+            drawn.push_back((uint8_t)__builtin_parityll(inputs[e] & 7));
+        return drawn;
+    };
+    const std::vector<uint64_t> train = bits(c.m > 0 ? c.m : 1), test = bits(n_test);
+    const std::vector<uint8_t> train_labels = labels(train), test_labels = labels(test);
+    std::vector<uint64_t> mask((size_t)words, 0);
+    mask[0] = 7;
+    const int64_t support[] = {0, 1, 2};
+    const petridish_stage stages[] = {{0, 256, 10}, {256, 300, 5}};
+    petridish_piece piece = {};
+    for (int k = 0; k < 4; ++k) {
+        piece.rate[k] = c.rate * (c.own_bias ? 1 + 0.3 * k : 1);
+        piece.decay[k] = c.decay * (c.own_bias ? 1 - 0.2 * k : 1);
+    }
+
+    petridish_spec spec = {};
+    spec.n = c.n, spec.width = c.width, spec.batch_size = c.batch, spec.steps = c.steps;
+    spec.m = c.m, spec.loss = c.loss, spec.certify = 1;
+    spec.seed = 11, spec.batches_key = 1, spec.train_key = 2, spec.noise_key = 3;
+    spec.train_inputs = train.data(), spec.train_labels = train_labels.data();
+    spec.parity_mask = mask.data(), spec.support = support, spec.n_relevant = 3;
+    spec.noise_below = c.noise;
+    spec.test_inputs = test.data(), spec.test_labels = test_labels.data(), spec.n_test = n_test;
+    spec.evaluate_every = 25, spec.curves = 1, spec.n_stages = 2, spec.stages = stages;
+    spec.n_pieces = 1, spec.pieces = &piece;
+
+    std::uniform_real_distribution<float> uniform(-0.3f, 0.3f);
+    std::vector<float> weight((size_t)(c.width * c.n)), bias((size_t)c.width),
+        output((size_t)c.width), beta(1);
+    for (auto* part : {&weight, &bias, &output, &beta})
+        for (float& value : *part) value = uniform(random);
+    petridish_run* run =
+        petridish_begin(&spec, isa, weight.data(), bias.data(), output.data(), beta.data());
+    int32_t status = RUNNING;
+    while (status == RUNNING) status = petridish_advance(run, 5000, 0);
+    petridish_state state;
+    petridish_read_state(run, &state);
+    petridish_read_weights(run, weight.data(), bias.data(), output.data(), beta.data());
+    const size_t looks = (size_t)state.n_looks;
+    std::vector<int64_t> step(looks), train_wrong(looks), test_wrong(looks);
+    std::vector<double> loss(looks);
+    petridish_read_curves(run, step.data(), loss.data(), train_wrong.data(), test_wrong.data());
+    petridish_end(run);
+
+    std::vector<unsigned char> all;
+    const auto keep = [&](const auto& values) {
+        const auto* first = (const unsigned char*)values.data();
+        all.insert(all.end(), first, first + values.size() * sizeof(values[0]));
+    };
+    keep(weight), keep(bias), keep(output), keep(beta);
+    keep(step), keep(train_wrong), keep(test_wrong), keep(loss);
+    keep(std::vector<int64_t>{status, state.step, state.test_wrong});
+    return all;
+}
+
+}  // namespace
+
+int main() {
+    int compared = 0, different = 0;
+    for (const Case& c : CASES) {
+        std::vector<unsigned char> first;
+        printf("%-14s", c.name);
+        for (int32_t isa = 0; petridish_isa_name(isa); ++isa) {
+            if (!petridish_isa_runs(isa)) continue;
+            const auto found = outcome(c, isa);
+            if (first.empty()) first = found;
+            const bool equal = found == first;
+            different += !equal;
+            ++compared;
+            printf("  %s%s", petridish_isa_name(isa), equal ? "" : " DIFFERS");
+        }
+        printf("\n");
+    }
+    printf("%d runs, %d differ\n", compared, different);
+    return different > 0;
+}
