@@ -14,14 +14,15 @@ namespace {
 
 constexpr int64_t DRAWN_AHEAD = 32;      // steps whose minibatches are drawn in one go
 constexpr float SMALLEST_SCALE = 1.0f / (1 << 20);
-constexpr int64_t CACHED_BYTES = 10 * 1024;
 
 int64_t blocks_of(int64_t examples) { return (examples + LANES - 1) / LANES; }
 
-// Rows that stay in the nearest cache beside the inputs: as many as fit, a multiple of every tile.
+// Rows that are updated and run forward together, a multiple of every tile. With few inputs they
+// stay in the nearest cache beside the minibatch and its tables. With many those two fill it by
+// turns, so that the turns are made long, and the rows wait in the next cache.
 int64_t group_of(int stride) {
-    const int64_t rows = CACHED_BYTES / (4 * stride);
-    return std::clamp<int64_t>(rows / 24 * 24, 24, 240);
+    const int64_t bytes = (stride <= 80 ? 10 : 96) * 1024;
+    return std::clamp<int64_t>(bytes / (4 * stride) / 24 * 24, 24, 240);
 }
 
 // Four sums at once, in a fixed order.

@@ -69,9 +69,57 @@ constexpr int TILE_ROWS = 3;
 // do beside them: a third faster than products alone there, and no slower elsewhere.
 constexpr int PRODUCTS = 3;
 inline Floats add_product(Floats w, Floats x, Floats z) { return fma(w, x, z); }
-inline Floats add_signed(Floats w, Floats sign, Floats z) {
-    return {_mm256_add_ps(z.value, _mm256_xor_ps(w.value, sign.value))};
+inline Floats with_sign_flipped(Floats w, Floats sign) {
+    return {_mm256_xor_ps(w.value, sign.value)};
 }
+
+// The loop that everything waits for, by hand: `pairs` times two coordinates of three rows. No
+// compiler at hand keeps sixteen registers busy without storing one, and the order (products row by
+// row, then the three flips, then their sums) is the one that the pipes take best; measured in
+// cycles a coordinate and row: 1.50, against 1.67 as compiled, and 2 for products alone.
+constexpr bool HAS_PAIRS = true;
+#define PRODUCT(offset, z0, z1, z2)             \
+    "vmovaps " offset "(%[x]), %%ymm15\n"       \
+    "vfmadd231ps %%ymm15, %%ymm14, %[" z2 "]\n" \
+    "vfmadd231ps %%ymm15, %%ymm13, %[" z1 "]\n" \
+    "vfmadd231ps %%ymm15, %%ymm12, %[" z0 "]\n"
+#define FLIPPED(offset, z0, z1, z2)             \
+    "vmovaps " offset "(%[x]), %%ymm15\n"       \
+    "vxorps %%ymm15, %%ymm14, %%ymm14\n"        \
+    "vxorps %%ymm15, %%ymm13, %%ymm13\n"        \
+    "vxorps %%ymm15, %%ymm12, %%ymm12\n"        \
+    "vaddps %%ymm14, %[" z2 "], %[" z2 "]\n"    \
+    "vaddps %%ymm13, %[" z1 "], %[" z1 "]\n"    \
+    "vaddps %%ymm12, %[" z0 "], %[" z0 "]\n"
+#define COORDINATE(w, x0, x1, x2, x3)           \
+    "vbroadcastss " w "(%[w]), %%ymm12\n"       \
+    "vbroadcastss " w "(%[w],%[s]), %%ymm13\n"  \
+    "vbroadcastss " w "(%[w],%[s],2), %%ymm14\n"\
+    PRODUCT(x0, "z00", "z10", "z20")            \
+    PRODUCT(x1, "z01", "z11", "z21")            \
+    PRODUCT(x2, "z02", "z12", "z22")            \
+    FLIPPED(x3, "z03", "z13", "z23")
+inline void add_pairs(const float* rows, int stride, const float* x, int64_t pairs,
+                      Floats (&z)[TILE_ROWS][4]) {
+    const float* const end = x + 64 * pairs;
+    asm volatile(
+        ".p2align 6\n"
+        "1:\n" COORDINATE("0", "0", "32", "64", "96") COORDINATE("4", "128", "160", "192", "224")
+        "add $8, %[w]\n"
+        "add $256, %[x]\n"
+        "cmp %[end], %[x]\n"
+        "jne 1b\n"
+        : [z00] "+x"(z[0][0].value), [z01] "+x"(z[0][1].value), [z02] "+x"(z[0][2].value),
+          [z03] "+x"(z[0][3].value), [z10] "+x"(z[1][0].value), [z11] "+x"(z[1][1].value),
+          [z12] "+x"(z[1][2].value), [z13] "+x"(z[1][3].value), [z20] "+x"(z[2][0].value),
+          [z21] "+x"(z[2][1].value), [z22] "+x"(z[2][2].value), [z23] "+x"(z[2][3].value),
+          [w] "+r"(rows), [x] "+r"(x)
+        : [s] "r"((int64_t)stride * 4), [end] "r"(end)
+        : "cc", "memory", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+#undef PRODUCT
+#undef FLIPPED
+#undef COORDINATE
 
 // 32 bytes, the coordinate 8k + l in byte 4l + k: so part k is cut out of eight 32-bit integers by
 // two shifts.

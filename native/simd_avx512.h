@@ -65,9 +65,14 @@ inline float sum_of_16(const Floats part[1]) {
 constexpr int TILE_ROWS = 8;
 constexpr int PRODUCTS = 2;  // both vectors of a block: here multipliers and adders are one
 inline Floats add_product(Floats w, Floats x, Floats z) { return fma(w, x, z); }
-inline Floats add_signed(Floats w, Floats sign, Floats z) {
-    return {_mm512_add_ps(z.value, _mm512_xor_ps(w.value, sign.value))};
+inline Floats with_sign_flipped(Floats w, Floats sign) {
+    return {_mm512_xor_ps(w.value, sign.value)};
 }
+
+// No loop by hand is needed here.
+constexpr bool HAS_PAIRS = false;
+template <int ROWS, int VECTORS>
+void add_pairs(const float*, int, const float*, int64_t, Floats (&)[ROWS][VECTORS]) {}
 
 struct Bytes {
     using Number = int8_t;

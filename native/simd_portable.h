@@ -83,9 +83,14 @@ constexpr int PRODUCTS = 8;  // all vectors of a block
 inline Floats add_product(Floats w, Floats x, Floats z) {  // the product is exact: no fma needed
     return {z.value + w.value * x.value};
 }
-inline Floats add_signed(Floats w, Floats sign, Floats z) {
-    return {z.value + (Float4)((Int4)w.value ^ (Int4)sign.value)};
+inline Floats with_sign_flipped(Floats w, Floats sign) {
+    return {(Float4)((Int4)w.value ^ (Int4)sign.value)};
 }
+
+// No loop by hand is needed here.
+constexpr bool HAS_PAIRS = false;
+template <int ROWS, int VECTORS>
+void add_pairs(const float*, int, const float*, int64_t, Floats (&)[ROWS][VECTORS]) {}
 
 struct Bytes {
     using Number = int8_t;

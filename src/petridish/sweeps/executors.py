@@ -164,12 +164,13 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _context() -> Any:
-    """Fork workers from a small server that has imported PyTorch once, where the system can."""
+def _context(engines: set[str]) -> Any:
+    """Fork workers from a small server that has imported what they need, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["petridish.training.stacked", "petridish.sweeps.executors"])
+    modules = [load_engine(engine).module for engine in sorted(engines)]
+    context.set_forkserver_preload([*modules, "petridish.sweeps.executors"])
     return context
 
 
@@ -181,7 +182,7 @@ class LocalProcesses:
 
     def run(self, work: Work) -> None:
         """Carry out all batches."""
-        context = _context()
+        context = _context({batch.engine for batch in work.batches})
         news: multiprocessing.Queue[News] = context.Queue()
         stop = context.Event()
         with _interruptible() as interrupted:

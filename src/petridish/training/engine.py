@@ -47,6 +47,7 @@ class Engine(Protocol):
     """
 
     name: ClassVar[str]
+    module: ClassVar[str]  # what a worker imports before its first run
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Say why this engine cannot serve `spec`, or None if it can."""
@@ -65,6 +66,7 @@ class Reference:
     """One run at a time by `nn.Module`, autograd and `torch.optim`: slow and obviously right."""
 
     name: ClassVar[str] = "reference"
+    module: ClassVar[str] = "petridish.training.reference"
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse nothing."""
@@ -90,6 +92,7 @@ class Torch:
     """Many runs of one shape stacked in one tensor, in one thread of the CPU."""
 
     name: ClassVar[str] = "torch"
+    module: ClassVar[str] = "petridish.training.stacked"
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse nothing: every model works here."""
@@ -130,6 +133,7 @@ class Native:
     """Two-layer ReLU networks on ±1 inputs by SGD, each run whole inside compiled code."""
 
     name: ClassVar[str] = "native"
+    module: ClassVar[str] = "petridish.training.compiled"
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what the compiled code was not written for, naming the engine that was."""
