@@ -28,10 +28,10 @@ namespace petridish {
 namespace {
 
 // Whether a neuron is active on one of the first `examples` examples; blocks are filled up.
-bool any_active(const Batch& batch, int64_t width, int64_t examples) {
+bool any_active(const Kernels& kernels, const Batch& batch, int64_t width, int64_t examples) {
     for (int64_t block = 0; block * LANES < examples; ++block) {
-        const int64_t left = examples - block * LANES;
-        const uint32_t real = left < LANES ? ((uint32_t)1 << left) - 1 : ~(uint32_t)0;
+        const int64_t left = std::min<int64_t>(LANES, examples - block * LANES);
+        const uint32_t real = kernels.examples_mask((int)left);
         const uint32_t* active = batch.active + block * width;
         if (std::any_of(active, active + width, [=](uint32_t a) { return a & real; })) return true;
     }
@@ -43,7 +43,7 @@ bool any_active(const Batch& batch, int64_t width, int64_t examples) {
 bool Run::hopeless() {
     if (!spec_.certify || spec_.curves || stages_.empty() || step_ < next_proof_) return false;
     // The last minibatch refutes most candidates at no cost.
-    if (step_ == 0 || any_active(batch_, net_.width, spec_.batch_size)) return false;
+    if (step_ == 0 || any_active(kernels_, batch_, net_.width, spec_.batch_size)) return false;
     next_proof_ = 2 * step_;  // what fails now seldom holds soon, and a proof costs a full look
     if (!biases_decay_alike()) return false;
     if (!(inactive_on_all_inputs() || (spec_.m > 0 && inactive_on_sample()))) return false;
@@ -89,7 +89,7 @@ bool Run::inactive_on_sample() {
     bool inactive = true;
     for (int64_t done = 0; inactive && done < spec_.m;) {
         const int64_t count = probe(spec_.train_inputs, spec_.train_labels, done, spec_.m);
-        inactive = !any_active(probe_, net_.width, count);
+        inactive = !any_active(kernels_, probe_, net_.width, count);
         done += count;
     }
     probe_.active = nullptr;

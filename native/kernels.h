@@ -26,7 +26,8 @@ struct Batch {
     int blocks;
     float* x;          // (blocks, n1, 32), laid out by `expand`
     float* sums;       // (blocks, 32): Σ_j v_j relu(rows_j · x), without scale and β
-    uint32_t* active;  // (blocks, width): bit e of entry j says rows_j · x_e > 0; null if unwanted
+    uint32_t* active;  // (blocks, width): a bit for each example says rows_j · x_e > 0, in an
+                       // order of the kernels' own (examples_mask); null if unwanted
 };
 
 // Σ_e coefficient_e x_e over subsets of the examples, by tables over groups of four.
@@ -34,7 +35,7 @@ struct Batch {
 struct Tables {
     int blocks;
     const int* n_groups;     // (blocks,): groups with a coefficient other than 0
-    const uint8_t* shift;    // (blocks, 8): the first example of each of them
+    const uint8_t* shift;    // (blocks, 8): where in `active` each of them has its four bits
     int64_t block_bytes;     // from one block's tables to the next's
     bool floats;
     char* entries;           // (blocks, chunk, group, 16 subsets, coordinates of one vector)
@@ -63,6 +64,9 @@ struct Kernels {
     // Build the tables of one block; gives the number of groups, and fills `shift`.
     int (*build)(const uint64_t* const examples[LANES], int n1, const float coefficient[LANES],
                  bool floats, uint8_t* shift, char* entries);
+
+    // The bits in `active` of the first `count` examples of a block.
+    uint32_t (*examples_mask)(int count);
 
     // Bytes that the tables of one block take at most.
     int64_t (*table_bytes)(int n1, bool floats);

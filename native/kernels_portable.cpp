@@ -3,5 +3,5 @@
 #include "kernels.inc"
 
 const petridish::Kernels petridish::KERNELS_PORTABLE = {
-    "portable", expand, build, table_bytes, pass, peak_flops,
+    "portable", expand, build, examples_mask, table_bytes, pass, peak_flops,
 };

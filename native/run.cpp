@@ -253,20 +253,22 @@ void Run::draw_batch() {
     }
     const int64_t first = step_ * batch, drawn_first = drawn_from_ * batch;
     if (spec_.m > 0)
-        draw_offline((uint64_t)first, drawn_.data() - drawn_first / 2);
+        draw_offline((uint64_t)first);
     else
         draw_online(first - drawn_first);
 }
 
-// Examples of the sample, with replacement; half-word h of the stream is in words[h / 2].
-void Run::draw_offline(uint64_t first, const uint64_t* words) {
+// Examples of the sample, with replacement, by the half-words from `first` on.
+void Run::draw_offline(uint64_t first) {
     const uint64_t bound = (uint64_t)spec_.m;
+    const uint64_t* const words = drawn_.data();
+    const uint64_t drawn_word = (uint64_t)(drawn_from_ * spec_.batch_size / 2);
     const int64_t n_words = n_words_;
     const uint64_t* const inputs = spec_.train_inputs;
     const uint8_t* const labels = spec_.train_labels;
     for (int64_t e = 0; e < spec_.batch_size; ++e) {
         const uint64_t place = first + (uint64_t)e;
-        const uint32_t half = (uint32_t)(words[place / 2] >> 32 * (place % 2));
+        const uint32_t half = (uint32_t)(words[place / 2 - drawn_word] >> 32 * (place % 2));
         const int64_t i = batches_.below(bound, rejected_below_, place, half);
         examples_.put(e, inputs + i * n_words, n_words, labels[i]);
     }

@@ -84,7 +84,7 @@ class Run {
     int64_t count_piece(Counting& counting, int64_t until);  // gives the work done
     void step();
     void draw_batch();
-    void draw_offline(uint64_t first, const uint64_t* words);
+    void draw_offline(uint64_t first);
     void draw_online(int64_t start);
     void descend();
     void settle();

@@ -48,10 +48,16 @@ inline Floats fma(Floats a, Floats b, Floats c) {
 // max(0, z), and z where z is no number: a network that diverges shows it.
 inline Floats relu(Floats z) { return {_mm256_max_ps(_mm256_setzero_ps(), z.value)}; }
 
-// Bit e says z_e > 0.
-inline uint32_t positive(Floats z) {
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(z.value, _mm256_setzero_ps(), _CMP_GT_OQ));
+// A bit for each example says z_e > 0. Packing four comparisons into bytes takes the examples in
+// the order in which the halves of the vectors come out; `mask_place` says where four of them lie.
+inline uint32_t positive(const Floats z[4]) {
+    __m256i is[4];
+    UNROLL for (int q = 0; q < 4; ++q)
+        is[q] = _mm256_castps_si256(_mm256_cmp_ps(z[q].value, _mm256_setzero_ps(), _CMP_GT_OQ));
+    const __m256i low = _mm256_packs_epi32(is[0], is[1]), high = _mm256_packs_epi32(is[2], is[3]);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(low, high));
 }
+constexpr int mask_place(int group) { return 16 * (group % 2) + 4 * (group / 2); }
 
 // The 16 partial sums in a fixed tree: k with k + 8, then + 4, + 2, + 1.
 inline float sum_of_16(const Floats part[2]) {

@@ -46,10 +46,13 @@ inline Floats fma(Floats a, Floats b, Floats c) {
 // max(0, z), and z where z is no number: a network that diverges shows it.
 inline Floats relu(Floats z) { return {_mm512_max_ps(_mm512_setzero_ps(), z.value)}; }
 
-// Bit e says z_e > 0.
-inline uint32_t positive(Floats z) {
-    return (uint32_t)_mm512_cmp_ps_mask(z.value, _mm512_setzero_ps(), _CMP_GT_OQ);
+// A bit for each example says z_e > 0; `mask_place` says where the bits of four examples lie.
+inline uint32_t positive(const Floats z[2]) {
+    const __mmask16 low = _mm512_cmp_ps_mask(z[0].value, _mm512_setzero_ps(), _CMP_GT_OQ);
+    const __mmask16 high = _mm512_cmp_ps_mask(z[1].value, _mm512_setzero_ps(), _CMP_GT_OQ);
+    return (uint32_t)low | (uint32_t)high << 16;
 }
+constexpr int mask_place(int group) { return 4 * group; }
 
 // The 16 partial sums in a fixed tree: k with k + 8, then + 4, + 2, + 1.
 inline float sum_of_16(const Floats part[1]) {

@@ -62,10 +62,15 @@ inline Floats relu(Floats z) {
     return {(Float4)((Int4)z.value & ~(Int4)(Floats::zero().value > z.value))};
 }
 
-// Bit e says z_e > 0.
-inline uint32_t positive(Floats z) {
-    const Int4 bit = (Int4)(z.value > Floats::zero().value) & Int4{1, 2, 4, 8};
-    return (uint32_t)(bit[0] | bit[1] | bit[2] | bit[3]);
+// A bit for each example says z_e > 0; `mask_place` says where the bits of four examples lie.
+constexpr int mask_place(int group) { return 4 * group; }
+inline uint32_t positive(const Floats z[8]) {
+    uint32_t bits = 0;
+    for (int q = 0; q < 8; ++q) {
+        const Int4 bit = (Int4)(z[q].value > Floats::zero().value) & Int4{1, 2, 4, 8};
+        bits |= (uint32_t)(bit[0] | bit[1] | bit[2] | bit[3]) << mask_place(q);
+    }
+    return bits;
 }
 
 // The 16 partial sums in a fixed tree: k with k + 8, then + 4, + 2, + 1.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import TextIO
 
 import typer
 from typer.exceptions import Abort, TyperException
@@ -48,6 +50,7 @@ app.add_typer(storing.app, name="store")
 
 def main() -> None:
     """Run the command line: 0 done, 2 the user's mistake in one line, 130 interrupted."""
+    warnings.showwarning = _warn
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -70,6 +73,18 @@ def run_command(arguments: list[str]) -> int:
     if code == INTERRUPTED:  # what Typer makes of Ctrl-C
         print("petridish: interrupted; give the same command again to go on.", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning as one line: where in the code it arose says nothing to a user."""
+    print(f"petridish: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _fail(message: str) -> int:

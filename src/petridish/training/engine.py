@@ -194,7 +194,7 @@ class Native:
 
 
 MAX_INPUTS, MAX_BATCH, MAX_TABLE, MAX_SHRINKING = 4096, 1024, 16, 0.99
-STACK_SECONDS = 4.0
+STACK_SECONDS = 1.0
 
 
 def _is_standard(task: OnSupport) -> bool:

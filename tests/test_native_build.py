@@ -1,0 +1,87 @@
+"""Building the native engine: with sanitizers, without a compiler, and without being asked to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+CMAKE = shutil.which("cmake")
+FLAGS = {"kernels_avx2": ["-mavx2", "-mfma", "-mbmi2"]} | {
+    "kernels_avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mbmi2"]
+}
+
+
+def compiled(folder: Path, *options: str) -> Path:
+    """Compile the self-check with the whole engine; give the program."""
+    assert COMPILER is not None
+    sources = [*sorted((ROOT / "native").glob("*.cpp")), ROOT / "tests/native/selfcheck.cpp"]
+    if os.uname().machine not in ("x86_64", "amd64"):
+        sources = [source for source in sources if source.stem not in FLAGS]
+    jobs = []
+    for source in sources:
+        common = ["-std=gnu++17", "-ffp-contract=off", "-w", *options, *FLAGS.get(source.stem, [])]
+        target = folder / f"{source.stem}.o"
+        jobs.append(subprocess.Popen([COMPILER, *common, "-c", str(source), "-o", str(target)]))
+    assert [job.wait() for job in jobs] == [0] * len(jobs)
+    program = folder / "selfcheck"
+    objects = [str(folder / f"{source.stem}.o") for source in sources]
+    subprocess.run([COMPILER, *options, *objects, "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+def test_the_kernels_run_clean_under_sanitizers(tmp_path: Path) -> None:
+    """No bad address, no undefined behaviour, in any kernel that this processor has."""
+    program = compiled(
+        tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
+    )
+    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" runs, 0 differ\n")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+def test_optimised_kernels_give_the_same_bits(tmp_path: Path) -> None:
+    """Every instruction set that this processor has, in the program without Python."""
+    done = subprocess.run([compiled(tmp_path, "-O2")], capture_output=True, text=True, timeout=300)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" runs, 0 differ\n")
+
+
+def configured(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Let CMake prepare a build of the project."""
+    assert CMAKE is not None
+    return subprocess.run(
+        [CMAKE, "-S", str(ROOT), "-B", str(folder), *options],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.skipif(CMAKE is None, reason="needs CMake; pip brings its own to a build")
+def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
+    """One sentence with both ways out; or, on request, a build without the engine."""
+    failed = configured(tmp_path / "a", CXX="/no/such/compiler")
+    words = " ".join(failed.stderr.split())
+
+    assert failed.returncode != 0
+    assert (
+        "petridish: no C++ compiler was found, and the native engine needs one. Install one "
+        "(Debian: apt install g++), or install without that engine: pip install petridish "
+        "-C cmake.define.PETRIDISH_NATIVE=OFF"
+    ) in words
+    without = configured(tmp_path / "b", "-DPETRIDISH_NATIVE=OFF", CXX="/no/such/compiler")
+    assert without.returncode == 0
+    assert "petridish: without the native engine; the torch engine takes its place." in (
+        without.stdout
+    )
