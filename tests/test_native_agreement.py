@@ -17,7 +17,7 @@ def two_sided(one: int, other: int) -> float:
     """Give the probability that fair coins fall at least as unevenly as this."""
     n, k = one + other, max(one, other)
     tail = sum(math.comb(n, i) for i in range(k, n + 1))
-    return min(1.0, 2.0 * tail / 2**n)
+    return min(1.0, float(2 * tail / 2**n))
 
 
 def near_the_frontier() -> list[RunSpec]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from petridish.tasks import SparseParity
 from petridish.training import Data, RunSpec
 from petridish.training.data import test_examples as held_out
-from petridish.training.screen import CHUNK, MISS, allowed_errors, stages
+from petridish.training.screen import FIRST, MISS, allowed_errors, stages
 
 
 @given(n_test=st.integers(1, 20_000), target=st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 1.0]))
@@ -54,7 +54,7 @@ def test_the_decision_is_that_of_the_whole_sample(errors: int, seed: int) -> Non
 def test_allowed_errors_are_whole() -> None:
     """A target of 0.3 allows 3 errors of 10, whatever the float says."""
     assert [allowed_errors(10, 0.3), allowed_errors(8192, 0.0), allowed_errors(7, 1.0)] == [3, 0, 7]
-    assert stages(100, 0.1)[0].stop == 100 < CHUNK
+    assert stages(100, 0.1)[0].stop == 100 < FIRST
 
 
 def test_the_held_out_sample_is_its_own_stream() -> None:

@@ -57,11 +57,11 @@ FRONTIER = Experiment(
             n_test=1_000,
         ),
         "demo": frontier(
-            (SparseParity(30, 3),),
-            widths=(3, 10, 30, 100, 200),
-            samples=(300, 400, 500, 600, 800, 1_000, 1_500, 3_000),
-            seeds=12,
-            training=Training(steps=8_000),
+            (SparseParity(50, 3),),
+            widths=(10, 30, 100, 300, 1_000),
+            samples=(400, 600, 800, 1_000, 1_200, 1_500, 2_000, 3_000),
+            seeds=10,
+            training=Training(steps=30_000),
         ),
         "laptop": frontier(
             (SparseParity(30, 3),),

@@ -12,6 +12,9 @@ from functools import lru_cache
 from math import exp, inf, lgamma
 
 CHUNK = 256  # examples a forward pass; fixed, because a sum's rounding may depend on its shape
+FIRST = (
+    128  # examples of the first stage: at chance level 64 ± 6 err, where a solved run never would
+)
 MISS = 1e-12  # probability that a look at a run exactly at the target wrongly says «not yet»
 
 
@@ -35,7 +38,7 @@ def stages(n_test: int, target_error: float) -> tuple[Stage, ...]:
     allowed = allowed_errors(n_test, target_error)
     found, stop = [], 0
     while stop < n_test:
-        start, stop = stop, min(n_test, max(CHUNK, 2 * stop))
+        start, stop = stop, min(n_test, max(FIRST, 2 * stop))
         found.append(Stage(start, stop, _limit(n_test, allowed, stop)))
     return tuple(found)
 
