@@ -1,6 +1,4 @@
 // The C interface: nothing but translation, and the promise that no exception crosses it.
-#include <new>
-
 #include "run.h"
 
 #if defined(__x86_64__)
@@ -84,7 +82,7 @@ petridish_run* petridish_begin(const petridish_spec* spec, int32_t isa, const fl
         auto* begun = new petridish_run{Run(*spec, *SETS[isa].kernels)};
         begun->run.write_weights(weight, bias, output, output_bias);
         return begun;
-    } catch (const std::bad_alloc&) {
+    } catch (...) {  // short of memory, or more than there can be
         return nullptr;
     }
 }

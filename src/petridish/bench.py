@@ -30,7 +30,7 @@ from petridish.training import ONLINE, Data, Evaluation, RunSpec, Silent, Traini
 SHAPES = ((50, 10), (50, 100), (50, 1000), (50, 10_000), (200, 100), (200, 1000), (200, 10_000))
 TYPICAL = (50, 100)  # where variants of the native engine are compared
 BATCH = 32
-TURN_SECONDS = 1.0
+TURN_SECONDS, QUICK_TURN_SECONDS = 1.0, 0.25
 
 
 def _spec(n: int, width: int, steps: int, seed: int = 0) -> RunSpec:
@@ -184,16 +184,18 @@ def _engine(
     return steps
 
 
-def _serve(connection: Connection, core: int, contender: Contender, n: int, width: int) -> None:
+def _serve(
+    connection: Connection, core: int, contender: Contender, shape: tuple[int, int], turn: float
+) -> None:
     """Serve turns in a process of its own: hear «go», take steps, answer the rate."""
     _pin(core)
-    steps = contender.prepare(n, width)
+    steps = contender.prepare(*shape)
     count = 64
     while True:  # find how many steps fill a turn
         started = time.perf_counter()
         taken = steps(count)
         seconds = time.perf_counter() - started
-        if seconds > TURN_SECONDS:
+        if seconds > turn:
             break
         count = int(max(2 * taken, 1))
     connection.send("ready")
@@ -215,17 +217,19 @@ def _all_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 
 
-def _rates(n: int, width: int, *, rounds: int) -> dict[str, list[float]]:
+def _rates(shape: tuple[int, int], *, rounds: int, turn: float) -> dict[str, list[float]]:
     """Let the contenders take turns; give each one's model-steps a second, summed over cores."""
     context = multiprocessing.get_context("spawn")
     lines: dict[str, list[Connection]] = {}
-    for contender in contenders(n, width):
+    processes = []
+    for contender in contenders(*shape):
         for core in _all_cores():
             ours, theirs = context.Pipe()
             process = context.Process(
-                target=_serve, args=(theirs, core, contender, n, width), daemon=True
+                target=_serve, args=(theirs, core, contender, shape, turn), daemon=True
             )
             process.start()
+            processes.append(process)
             lines.setdefault(contender.key, []).append(ours)
         for line in lines[contender.key]:
             line.recv()
@@ -238,14 +242,18 @@ def _rates(n: int, width: int, *, rounds: int) -> dict[str, list[float]]:
     for of_cores in lines.values():
         for line in of_cores:
             line.send("stop")
+    for process in processes:
+        process.join()  # a process on its way out would slow whoever is measured next
     return rates
 
 
-def measure_engines(shapes: Sequence[tuple[int, int]], *, rounds: int) -> list[dict[str, Any]]:
+def measure_engines(
+    shapes: Sequence[tuple[int, int]], *, rounds: int, turn: float
+) -> list[dict[str, Any]]:
     """Measure every contender at every shape; a row each, with its ratio to the naive loop."""
     rows = []
     for n, width in shapes:
-        rates = _rates(n, width, rounds=rounds)
+        rates = _rates((n, width), rounds=rounds, turn=turn)
         for name, values in rates.items():
             ratios = [value / naive for value, naive in zip(values, rates["naive"], strict=True)]
             rate = statistics.median(values)
@@ -287,10 +295,11 @@ def measure_limits(*, rounds: int) -> dict[str, float]:
     context = multiprocessing.get_context("spawn")
     found = {}
     for kind in ("fma", "sgemm") if is_built() else ("sgemm",):
-        lines = []
+        lines, processes = [], []
         for core in _all_cores():
             ours, theirs = context.Pipe()
-            context.Process(target=_limit, args=(theirs, core, kind), daemon=True).start()
+            processes.append(context.Process(target=_limit, args=(theirs, core, kind), daemon=True))
+            processes[-1].start()
             lines.append(ours)
         for line in lines:
             line.recv()
@@ -301,6 +310,8 @@ def measure_limits(*, rounds: int) -> dict[str, float]:
             sums.append(sum(line.recv() for line in lines))
         for line in lines:
             line.send("stop")
+        for process in processes:
+            process.join()
         found[f"{kind}_gigaflops"] = statistics.median(sums) / 1e9
     return found
 
@@ -371,10 +382,14 @@ def _wall(call: Callable[[], object]) -> float:
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Measure limits, engines, runner and store; about five minutes, one with `quick`."""
+    """Measure limits, engines, runner and store; about eight minutes, one with `quick`."""
     store = measure_store(records=10_000 if quick else 100_000)
     limits = measure_limits(rounds=2 if quick else 5)
-    rows = measure_engines(SHAPES[:2] if quick else SHAPES, rounds=2 if quick else 5)
+    rows = (
+        measure_engines(SHAPES[:2], rounds=2, turn=QUICK_TURN_SECONDS)
+        if quick
+        else measure_engines(SHAPES, rounds=5, turn=TURN_SECONDS)
+    )
     typical = {row["engine"]: row for row in rows if (row["n"], row["width"]) == TYPICAL}
     kernel = typical["native" if is_built() else "torch"]["model_steps_per_second"]
     return {
