@@ -3,9 +3,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define UNROLL _Pragma("GCC unroll 16")
-#define NOINLINE __attribute__((noinline))
-#define FORCE_INLINE inline __attribute__((always_inline))
+#include "compiler.h"
 
 namespace petridish {
 namespace {

@@ -2,9 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-#define UNROLL _Pragma("GCC unroll 16")
-#define NOINLINE __attribute__((noinline))
-#define FORCE_INLINE inline __attribute__((always_inline))
+#include "compiler.h"
 
 namespace petridish {
 namespace {
