@@ -16,9 +16,8 @@
 //
 // Rounding: signs are asked for with a margin far above the rounding of a sum; the stored rows do
 // not change under decay (it goes into their scale, and from there by powers of two).
-#include <math.h>
-
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "run.h"
@@ -49,7 +48,8 @@ bool Run::hopeless() {
     if (!(inactive_on_all_inputs() || (spec_.m > 0 && inactive_on_sample()))) return false;
     if (fewest_wrong() <= stages_.back().limit) return false;
     Counting whole{spec_.test_inputs, spec_.test_labels, 0, spec_.n_test, 0};
-    while (whole.done < whole.total) count_piece(whole, whole.total);
+    while (whole.done < whole.total)
+        count_outputs(whole, probe(whole.inputs, whole.labels, whole.done, whole.total));
     test_wrong_ = whole.wrong;
     return true;
 }
@@ -69,8 +69,8 @@ bool Run::inactive_on_all_inputs() const {
     for (int64_t j = 0; j < net_.width; ++j) {
         const float* row = net_.rows + j * net_.stride;
         double size = 0;
-        for (int64_t i = 0; i < spec_.n; ++i) size += fabs((double)row[i]);
-        if (row[spec_.n] + margin * size > 0) return false;
+        for (int64_t i = 0; i < spec_.n; ++i) size += std::fabs((double)row[i]);
+        if (!(row[spec_.n] + margin * size <= 0)) return false;  // also if it is no number
     }
     return true;
 }
@@ -80,7 +80,7 @@ bool Run::inactive_on_sample() {
     for (int64_t j = 0; j < net_.width; ++j) {  // raise every bias by the margin …
         float* row = net_.rows + j * net_.stride;
         float size = 0;
-        for (int64_t i = 0; i <= spec_.n; ++i) size += fabsf(row[i]);
+        for (int64_t i = 0; i <= spec_.n; ++i) size += std::fabs(row[i]);
         margin[(size_t)j] = row[spec_.n];
         row[spec_.n] += size * (float)net_.n1 * 0x1p-22f;
     }
@@ -98,13 +98,15 @@ bool Run::inactive_on_sample() {
     return inactive;
 }
 
-// The errors of the best threshold on g over the held-out sample.
+// The errors of the best threshold on g over the held-out sample; 0 if some g is no number.
 int64_t Run::fewest_wrong() {
     std::vector<std::pair<float, bool>> scored;  // g, and whether y = −1
     for (int64_t done = 0; done < spec_.n_test;) {
         const int64_t count = probe(spec_.test_inputs, spec_.test_labels, done, spec_.n_test);
-        for (int64_t e = 0; e < count; ++e)
+        for (int64_t e = 0; e < count; ++e) {
+            if (!std::isfinite(probe_.sums[e])) return 0;
             scored.emplace_back(probe_.sums[e], probe_examples_.y()[e] < 0);
+        }
         done += count;
     }
     std::sort(scored.begin(), scored.end());

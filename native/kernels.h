@@ -71,8 +71,10 @@ struct Kernels {
     // Bytes that the tables of one block take at most.
     int64_t (*table_bytes)(int n1, bool floats);
 
-    // One pass over the network: apply `update` (if given), then run `batch` forward (if given).
-    void (*pass)(Net& net, const Update* update, Batch* batch);
+    // A part of a pass over the network, the rows begin … end − 1: apply `update` (if given), then
+    // run `batch` forward (if given). Parts come in order, and all but the last are whole groups;
+    // the first clears the sums.
+    void (*pass)(Net& net, const Update* update, Batch* batch, int64_t begin, int64_t end);
 
     double (*peak_flops)(double seconds);
 };

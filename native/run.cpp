@@ -58,6 +58,7 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
     net_.group = group_of(net_.stride);
     rows_ = Buffer<float>(net_.width * net_.stride);
     v_ = Buffer<float>(net_.width);
+    row_ = net_.width;
     net_.rows = rows_.get();
     net_.v = v_.get();
 
@@ -113,34 +114,40 @@ petridish_state Run::state() const {
 
 // ---- the course of a run ---------------------------------------------------------------------
 
+// Passes over the network are cut into parts, so that a run of any size comes back to its caller
+// soon: `row_` is where the pass under way has come to, the width if there is none.
+
 int32_t Run::advance(int64_t work, bool pause_at_looks) {
-    const int64_t step_work = net_.width * batch_.blocks;
     while (status_ == RUNNING && work > 0) {
-        if (phase_ == Phase::STEPS) {
+        if (row_ < net_.width) {
+            continue_pass(work);
+        } else if (phase_ == Phase::STEPS) {
             const bool look = step_ % spec_.evaluate_every == 0 || step_ == spec_.steps;
-            if (look && !looked_) {
+            if (pending_ && (look || net_.scale < SMALLEST_SCALE))
+                begin_pass(&update_, nullptr);
+            else if (look && !looked_)
                 begin_look();
+            else
+                begin_step();
+        } else if (phase_ == Phase::SCREEN) {
+            if (counting_.done < stages_[stage_].stop)
+                begin_piece(stages_[stage_].stop);
+            else
+                screen_next();
+        } else if (phase_ == Phase::TEST) {
+            if (counting_.done < counting_.total) {
+                begin_piece(counting_.total);
                 continue;
             }
-            step();
-            work -= step_work;
-        } else if (phase_ == Phase::SCREEN) {
-            const petridish_stage& stage = stages_[stage_];
-            work -= count_piece(counting_, stage.stop);
-            if (counting_.done == stage.stop) screen_next();
-        } else if (phase_ == Phase::TEST) {
-            work -= count_piece(counting_, counting_.total);
-            if (counting_.done < counting_.total) continue;
             test_wrong_ = counting_.wrong;
-            if (spec_.curves && spec_.m > 0) {
-                phase_ = Phase::TRAIN;
-                counting_ = {spec_.train_inputs, spec_.train_labels, 0, spec_.m, 0};
-            } else {
-                phase_ = Phase::DONE;
-            }
+            const bool train = spec_.curves && spec_.m > 0;
+            if (train) counting_ = {spec_.train_inputs, spec_.train_labels, 0, spec_.m, 0};
+            phase_ = train ? Phase::TRAIN : Phase::DONE;
         } else if (phase_ == Phase::TRAIN) {
-            work -= count_piece(counting_, counting_.total);
-            if (counting_.done < counting_.total) continue;
+            if (counting_.done < counting_.total) {
+                begin_piece(counting_.total);
+                continue;
+            }
             train_wrong_ = counting_.wrong;
             phase_ = Phase::DONE;
         } else {
@@ -151,10 +158,30 @@ int32_t Run::advance(int64_t work, bool pause_at_looks) {
     return status_;
 }
 
+void Run::begin_pass(const Update* update, Batch* batch) {
+    pass_update_ = update;
+    pass_batch_ = batch;
+    row_ = 0;
+}
+
+void Run::continue_pass(int64_t& work) {
+    const int64_t cost = pass_batch_ ? pass_batch_->blocks : update_.tables.blocks;  // of one row
+    const int64_t groups = std::max<int64_t>(1, work / (cost * net_.group));
+    const int64_t left = net_.width - row_;
+    const int64_t rows = groups < left / net_.group + 1 ? std::min(groups * net_.group, left) : left;
+    kernels_.pass(net_, pass_update_, pass_batch_, row_, row_ + rows);
+    row_ += rows;
+    work -= rows * cost;
+    if (row_ < net_.width) return;
+    if (pass_update_) pending_ = false;
+    if (pass_batch_ == &batch_) end_step();
+    if (pass_batch_ == &probe_) count_outputs(counting_, piece_);
+}
+
 // A look first asks whether the run is solved, on a growing part of the held-out sample; all errors
 // are counted if it is, if the run ends, or if curves are kept.
 void Run::begin_look() {
-    settle();
+    fold();
     if (n_losses_ > 0) train_loss_ = loss_sum_ / (double)n_losses_;
     loss_sum_ = 0;
     n_losses_ = 0;
@@ -174,7 +201,7 @@ void Run::screen_next() {
     phase_ = whole ? Phase::TEST : Phase::DONE;
 }
 
-bool Run::end_look() {
+void Run::end_look() {
     phase_ = Phase::STEPS;
     looked_ = true;
     if (spec_.curves) curves_.push_back({step_, train_wrong_, test_wrong_, train_loss_});
@@ -184,11 +211,11 @@ bool Run::end_look() {
         status_ = OUT_OF_STEPS;
     else if (hopeless())
         status_ = HOPELESS;
-    return status_ != RUNNING;
 }
 
-// Run up to 256 examples forward, from `first` on but before `until`; gives their number.
-int64_t Run::probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until) {
+// Lay out up to 256 examples, from `first` on but before `until`; gives their number.
+int64_t Run::expand_probe(const uint64_t* inputs, const uint8_t* labels, int64_t first,
+                          int64_t until) {
     const int64_t count = std::min(until - first, LANES * PROBE_BLOCKS);
     for (int64_t e = 0; e < count; ++e)
         probe_examples_.put(e, inputs + (first + e) * n_words_, n_words_, labels[first + e]);
@@ -196,37 +223,49 @@ int64_t Run::probe(const uint64_t* inputs, const uint8_t* labels, int64_t first,
     for (int64_t block = 0; block < probe_.blocks; ++block)
         kernels_.expand(probe_examples_.examples(block), net_.n1,
                         probe_.x + block * net_.n1 * LANES);
-    kernels_.pass(net_, nullptr, &probe_);
     return count;
 }
 
-int64_t Run::count_piece(Counting& counting, int64_t until) {
-    const int64_t count = probe(counting.inputs, counting.labels, counting.done, until);
+// The same, and run them forward at once.
+int64_t Run::probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until) {
+    const int64_t count = expand_probe(inputs, labels, first, until);
+    kernels_.pass(net_, nullptr, &probe_, 0, net_.width);
+    return count;
+}
+
+void Run::begin_piece(int64_t until) {
+    piece_ = expand_probe(counting_.inputs, counting_.labels, counting_.done, until);
+    begin_pass(nullptr, &probe_);
+}
+
+void Run::count_outputs(Counting& counting, int64_t count) const {
     for (int64_t e = 0; e < count; ++e) {
         const float f = net_.scale * probe_.sums[e] + net_.beta;
         counting.wrong += !(f * probe_examples_.y()[e] > 0);  // an f of 0, or none, has no sign
     }
     counting.done += count;
-    return net_.width * probe_.blocks;
 }
 
 int64_t Run::count_wrong(const uint64_t* inputs, const uint8_t* labels, int64_t count) {
     settle();
     Counting counting{inputs, labels, 0, count, 0};
-    while (counting.done < count) count_piece(counting, count);
+    while (counting.done < count)
+        count_outputs(counting, probe(inputs, labels, counting.done, count));
     return counting.wrong;
 }
 
 // ---- one step --------------------------------------------------------------------------------
 
-void Run::step() {
-    if (net_.scale < SMALLEST_SCALE) settle();
+void Run::begin_step() {
+    fold();
     draw_batch();
     for (int block = 0; block < batch_.blocks; ++block)
         kernels_.expand(examples_.examples(block), net_.n1,
                         batch_.x + (int64_t)block * net_.n1 * LANES);
-    kernels_.pass(net_, pending_ ? &update_ : nullptr, &batch_);
-    pending_ = false;
+    begin_pass(pending_ ? &update_ : nullptr, &batch_);
+}
+
+void Run::end_step() {
     descend();
     ++step_;
     looked_ = false;
@@ -359,14 +398,21 @@ void Run::descend() {
             net_.rows[j * net_.stride + spec_.n] *= update_.bias_decay;
 }
 
-// Apply the update that waits, and fold a scale that has become small into the rows.
+// Fold a scale that has become small into the rows; no update may be waiting.
+void Run::fold() {
+    if (pending_ || net_.scale >= SMALLEST_SCALE) return;
+    for (int64_t k = 0; k < net_.width * net_.stride; ++k)
+        net_.rows[k] *= SMALLEST_SCALE;  // a power of two rounds nothing
+    net_.scale /= SMALLEST_SCALE;
+}
+
+// Finish the pass under way, and apply the update that waits.
 void Run::settle() {
-    if (pending_) kernels_.pass(net_, &update_, nullptr);
-    pending_ = false;
-    if (net_.scale < SMALLEST_SCALE) {  // by a power of two, which rounds nothing
-        for (int64_t k = 0; k < net_.width * net_.stride; ++k) net_.rows[k] *= SMALLEST_SCALE;
-        net_.scale /= SMALLEST_SCALE;
-    }
+    int64_t work = std::numeric_limits<int64_t>::max();
+    if (row_ < net_.width) continue_pass(work);
+    if (!pending_) return;
+    begin_pass(&update_, nullptr);
+    continue_pass(work);
 }
 
 }  // namespace petridish

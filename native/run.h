@@ -68,8 +68,7 @@ class Run {
     const std::vector<Look>& curves() const { return curves_; }
 
    private:
-    // A count of errors under way: looks are cut into pieces, so that a run of any size comes back
-    // to its caller soon.
+    // A count of errors under way, piece by piece.
     struct Counting {
         const uint64_t* inputs;
         const uint8_t* labels;
@@ -77,16 +76,23 @@ class Run {
     };
     enum class Phase { STEPS, SCREEN, TEST, TRAIN, DONE };
 
+    void begin_pass(const Update* update, Batch* batch);
+    void continue_pass(int64_t& work);
     void begin_look();
-    bool end_look();  // whether the run has ended with it
+    void end_look();
     void screen_next();
+    int64_t expand_probe(const uint64_t* inputs, const uint8_t* labels, int64_t first,
+                         int64_t until);
     int64_t probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until);
-    int64_t count_piece(Counting& counting, int64_t until);  // gives the work done
-    void step();
+    void begin_piece(int64_t until);
+    void count_outputs(Counting& counting, int64_t count) const;
+    void begin_step();
+    void end_step();
     void draw_batch();
     void draw_offline(uint64_t first);
     void draw_online(int64_t start);
     void descend();
+    void fold();
     void settle();
     const petridish_piece& piece() const;
 
@@ -132,6 +138,10 @@ class Run {
     Phase phase_ = Phase::STEPS;
     bool looked_ = false;  // the look at this step is done
     Counting counting_{};
+    int64_t piece_ = 0;  // examples of the piece under way
+    int64_t row_ = 0;    // how far the pass under way has come
+    const Update* pass_update_ = nullptr;
+    Batch* pass_batch_ = nullptr;
     size_t stage_ = 0;
     bool solved_ = false;
     int64_t test_wrong_ = -1, train_wrong_ = -1;

@@ -223,7 +223,7 @@ def choose_engine(spec: RunSpec, name: str = "auto") -> Engine:
             warnings.warn(
                 "The native engine was not built; the engine torch takes its place and is many "
                 "times slower. Install a C++ compiler and install petridish again.",
-                stacklevel=2,
+                stacklevel=1,  # one place, whoever asks: shown once
             )
         return next(engine for engine in ENGINES.values() if engine.refusal(spec) is None)
     engine = load_engine(name)
