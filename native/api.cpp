@@ -40,7 +40,7 @@ class FlushToZero {
 bool has_avx512() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 }
 bool has_avx2() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

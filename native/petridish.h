@@ -8,11 +8,7 @@
 #pragma once
 #include <stdint.h>
 
-#if defined(_WIN32)
-#define PETRIDISH_API __declspec(dllexport)
-#else
 #define PETRIDISH_API __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,7 +13,7 @@ namespace petridish {
 namespace {
 
 constexpr int64_t DRAWN_AHEAD = 32;      // steps whose minibatches are drawn in one go
-constexpr float SMALLEST_SCALE = 1.0f / (1 << 20);
+constexpr float SMALLEST_SCALE = 0x1p-20f, SMALLEST_ROW = 0x1p-100f;
 
 int64_t blocks_of(int64_t examples) { return (examples + LANES - 1) / LANES; }
 
@@ -368,10 +368,9 @@ void Run::descend() {
                 examples_.examples(block), net_.n1, coefficient, update_.tables.floats,
                 &shift_[(size_t)(8 * block)], tables_.get() + update_.tables.block_bytes * block);
     }
-    loss /= (double)batch;
-    loss_sum_ += loss;
+    loss_sum_ += loss / (double)batch;
     ++n_losses_;
-    if (!(fabs(loss) <= std::numeric_limits<float>::max())) {
+    if (!(fabs(loss) <= std::numeric_limits<float>::max())) {  // PyTorch's sum is a float32
         status_ = DIVERGED;
         return;
     }
@@ -401,8 +400,18 @@ void Run::descend() {
 // Fold a scale that has become small into the rows; no update may be waiting.
 void Run::fold() {
     if (pending_ || net_.scale >= SMALLEST_SCALE) return;
-    for (int64_t k = 0; k < net_.width * net_.stride; ++k)
-        net_.rows[k] *= SMALLEST_SCALE;  // a power of two rounds nothing
+    for (int64_t j = 0; j < net_.width; ++j) {
+        float* row = net_.rows + j * net_.stride;
+        float largest = 0;
+        for (int i = 0; i < net_.n1; ++i) {
+            row[i] *= SMALLEST_SCALE;  // a power of two rounds nothing, but may flush to 0
+            largest = std::max(largest, fabsf(row[i]));
+        }
+        // Far below what can still matter: gone as a whole, lest its smaller entries go first and
+        // turn the sign of what is left.
+        if (largest < SMALLEST_ROW)
+            for (int i = 0; i < net_.n1; ++i) row[i] = 0;
+    }
     net_.scale /= SMALLEST_SCALE;
 }
 

@@ -98,10 +98,11 @@ class Run {
 
     // failure.cpp
     bool hopeless();
-    bool inactive_on_sample();
-    bool inactive_on_all_inputs() const;
+    bool stays_finite() const;
     bool biases_decay_alike() const;
-    int64_t fewest_wrong();
+    bool inactive_on_all_inputs() const;
+    bool inactive_on_samples();
+    bool inactive_on(const uint64_t* inputs, const uint8_t* labels, int64_t count);
 
     petridish_spec spec_;
     const Kernels& kernels_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.models import MLP, Identity, Sparse, Uniform
+from petridish.models import (
+    MLP,
+    Bernoulli,
+    Identity,
+    Init,
+    KaimingGaussian,
+    Paired,
+    Sparse,
+    Uniform,
+    XavierUniform,
+)
 from petridish.naming import UserError
 from petridish.native import (
     ISA_VARIABLE,
@@ -27,6 +38,7 @@ from petridish.native import (
 from petridish.native.run import Status
 from petridish.seeds import Streams, name_key
 from petridish.tasks import SparseAnd, SparseMajority, SparseParity, Task, TruthTable
+from petridish.tasks.base import OnSupport
 from petridish.training import (
     INSTRUMENTS,
     SGD,
@@ -51,7 +63,7 @@ from petridish.training import (
 )
 from petridish.training.compiled import prepare, rates
 from petridish.training.data import batch_indices, initial_weights, training_examples
-from tests.test_models import ALL_INITS
+from tests.conftest import Command
 
 HERE = [isa for isa in instruction_sets() if isa.runs_here]
 WIDTHS = (1, 7, 8, 9, 1001)
@@ -131,8 +143,7 @@ SHAPES = st.builds(
     width=st.sampled_from(WIDTHS[:4]) | st.integers(1, 60),
     batch=st.sampled_from((1, 8, 31, 32, 33, 64, 200)),
     loss=st.sampled_from(LOSSES),
-    init=st.sampled_from(ALL_INITS).filter(lambda init: init.name in ("uniform", "xavier"))
-    | st.just(Sparse(2)),
+    init=st.sampled_from((Uniform(), XavierUniform(), KaimingGaussian(), Sparse(2))),
     data=st.sampled_from(
         (
             Data(m=1, n_test=8),
@@ -167,6 +178,24 @@ def test_every_step_is_the_one_on_paper(isa: InstructionSet, spec: RunSpec) -> N
         assert np.allclose(ours, theirs, rtol=0, atol=1e-4 * scale)
 
 
+INITS: tuple[Init, ...] = (Uniform(), XavierUniform(), KaimingGaussian(), Sparse(2))
+
+
+def init_of(n: int, width: int) -> Init:
+    """Give every initialisation its turn.
+
+    Bernoulli weights where n is even: n + 1 terms ±c then never cancel. Where they do, a rounding
+    decides whether a neuron is active, and engines that add in different orders part at once
+    (docs/native.md).
+    """
+    choices = list(INITS)
+    if n % 2 == 0:
+        choices += [Bernoulli(), Bernoulli()]
+    if width % 2 == 0:
+        choices.append(Paired(Uniform()))
+    return choices[(n + width) % len(choices)]
+
+
 AGREEMENT = [
     pytest.param(loss, n, width, id=f"{loss.name}-{n}-{width}")
     for i, loss in enumerate(LOSSES)
@@ -182,7 +211,7 @@ def test_losses_agree_with_the_reference(loss: Loss, n: int, width: int) -> None
     spec = spec_of(
         task=SparseParity(n, 3),
         model=MLP(width),
-        init=ALL_INITS[(n + width) % len(ALL_INITS)] if width % 2 == 0 and n >= 31 else Uniform(),
+        init=init_of(n, width),
         # Large steps on many inputs amplify a rounding by orders of magnitude within 50 steps.
         training={"loss": loss, "learning_rate": 1 / (50 + n), "batch_size": (32, 7)[n % 2]},
         seed=n * width,
@@ -335,14 +364,17 @@ def test_a_failing_run_does_not_slow_down_when_its_weights_die() -> None:
         training=Training(steps=9000, weight_decay=0.5, target_error=None),
         evaluation=Evaluation(every=9000),
     )
-    with NativeRun(prepare([spec], certify=False)[0]) as run:
-        seconds = []
-        for _ in range(3):
-            started = time.perf_counter()
-            run.advance(3000 * 300)
-            seconds.append(time.perf_counter() - started)
-        assert np.abs(run.weights()[0]).max() < 1e-30
-    assert seconds[2] < 3 * seconds[0]
+    ratios = []
+    for _ in range(3):  # the best of three: a busy neighbour is no failure
+        with NativeRun(prepare([spec], certify=False)[0]) as run:
+            seconds = []
+            for _ in range(3):
+                started = time.perf_counter()
+                run.advance(3000 * 300)
+                seconds.append(time.perf_counter() - started)
+            assert np.abs(run.weights()[0]).max() < 1e-30
+        ratios.append(seconds[2] / seconds[0])
+    assert min(ratios) < 3
 
 
 def test_the_callers_floating_point_mode_comes_back() -> None:
@@ -352,17 +384,21 @@ def test_the_callers_floating_point_mode_comes_back() -> None:
 
 
 def test_a_wide_run_stops_within_a_second() -> None:
-    """A monitor that stops is heard after a call, and a call is short however wide the network."""
+    """A monitor that stops is heard after a call, and a call is short however wide the network.
+
+    A step of this network takes a second, a call is made to last 0.04 s. The median is compared
+    with half a second, so that a machine that stands still for once does not fail the test.
+    """
     spec = RunSpec(
-        task=SparseParity(50, 3), model=MLP(100_000), data=Data(m=1000), training=Training()
+        task=SparseParity(200, 3),
+        model=MLP(100_000),
+        data=Data(m=1000),
+        training=Training(batch_size=1024),
     )
-    clock = Clock(stop_after=3)
-    started = time.perf_counter()
+    clock = Clock(stop_after=20)
     assert list(load_engine("native").run([spec], clock)) == []
-    assert len(clock.times) == 3
-    gaps = np.diff([started_at for started_at, _ in clock.times])
-    assert gaps.max() < 1.0
-    assert time.perf_counter() - started < 20  # drawing 5 million weights comes first
+    assert len(clock.times) == 20
+    assert np.median(np.diff([heard for heard, _ in clock.times])) < 0.5
 
 
 REFUSALS: dict[str, dict[str, Any]] = {
@@ -381,7 +417,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
         "task": SparseMajority(20, 17),
         "data": Data(),
     },
-    "a step may shrink weights by a factor of up to 0.99, and learning rate × weight decay is 2": {
+    "it takes learning rate × weight decay up to 0.99, and here it is 2": {
         "training": {"schedule": Schedule((Piece(3, decay=20.0),)), "weight_decay": 1.0}
     },
 }
@@ -493,13 +529,14 @@ def test_a_run_certified_as_failing_fails(name: str) -> None:
     assert certified >= 3, "the test needs runs that are certified"
 
 
-@pytest.mark.parametrize("bias", [-0.5, -100.0])
-def test_silent_neurons_end_a_run_and_change_nothing(bias: float) -> None:
-    """Biases that silence every neuron on the sample: certified at once, and rightly.
+@pytest.mark.parametrize("silent_on", ["all inputs", "both samples", "the training sample"])
+def test_silent_neurons_end_a_run_and_change_nothing(silent_on: str) -> None:
+    """Biases that silence every neuron: certified at once if no held-out example wakes one.
 
-    At −100 no input wakes a neuron; at −0.5 those of the held-out sample do, and only the best
-    threshold decides. A network with one neuron awake is not given up.
+    A network with one neuron awake is not given up.
     """
+    from petridish.training.data import test_examples
+
     spec = RunSpec(
         task=SparseParity(20, 3),
         model=MLP(20),
@@ -509,8 +546,11 @@ def test_silent_neurons_end_a_run_and_change_nothing(bias: float) -> None:
     (arguments,) = prepare([spec])
     weight, _, output, output_bias = arguments.weights
     assert isinstance(arguments.train, Examples)
-    x = training_examples([spec], 0, 40).x[0]
-    silencing = np.minimum(np.float32(bias), -(x @ weight.T).max(0) - np.float32(0.01))
+    train, test = training_examples([spec], 0, 40).x[0], test_examples([spec]).x[0]
+    x = train if silent_on == "the training sample" else np.concatenate([train, test])
+    silencing = -(x @ weight.T).max(0) - np.float32(0.01)
+    if silent_on == "all inputs":
+        silencing = np.full_like(silencing, -100)
     silent = replace(arguments, weights=[weight, silencing, output, output_bias])
     awake = silencing.copy()
     awake[7] = 5.0
@@ -523,9 +563,124 @@ def test_silent_neurons_end_a_run_and_change_nothing(bias: float) -> None:
         with NativeRun(given_arguments) as run:
             endings[name] = run.advance(10**9), run.state.step
 
-    assert endings["certified"] == (Status.HOPELESS, 100)
+    if silent_on == "the training sample":
+        assert endings["certified"] == endings["to the end"]
+    else:
+        assert endings["certified"] == (Status.HOPELESS, 100)
     assert endings["to the end"] == (Status.OUT_OF_STEPS, 3000)
     assert endings["awake"][1] > 100
+
+
+@pytest.mark.parametrize("loss", [Square(), Hinge()], ids=lambda loss: loss.name)
+def test_a_run_that_diverges_is_not_called_hopeless(loss: Loss) -> None:
+    """With every neuron silent, β alone may still diverge under the square loss: no certificate."""
+    outcomes = set()
+    for seed in range(20):
+        spec = RunSpec(
+            task=SparseParity(10, 5),
+            model=MLP(2),
+            data=Data(m=200, n_test=500),
+            training=Training(steps=600, learning_rate=1.2, weight_decay=0.0, loss=loss),
+            evaluation=Evaluation(every=5),
+            seed=seed,
+        )
+        (record,) = load_engine("native").run([spec], Silent())
+        kept = replace(spec, evaluation=Evaluation(every=5, curves=True))
+        (whole,) = load_engine("native").run([kept], Silent())
+        outcomes.add(record.outcome)
+        assert record.outcome is whole.outcome
+    assert (Outcome.DIVERGED in outcomes) == (loss == Square())
+
+
+def test_rows_that_vanish_stay_silent() -> None:
+    """Decay far below 1e-38 flushes no entry of a row before the others: no neuron wakes by it.
+
+    With w = (0.02, −0.01), b = −0.012 the neuron is silent where x_0 = −1. Were −0.01 to vanish
+    first, the sign of what is left would change.
+    """
+    spec = RunSpec(
+        task=SparseParity(2, 1, support=(0,)),
+        model=MLP(1),
+        data=Data(m=3, n_test=64),
+        training=Training(steps=20_000, weight_decay=0.1, schedule=per_layer(decays=(1.0, 0.0))),
+    )
+    weights = [[[0.02, -0.01]], [-0.012], [[1.0]], [0.0]]
+    for seed in range(40):
+        (arguments,) = prepare([replace(spec, seed=seed)])
+        changed = replace(arguments, weights=[np.array(weight, np.float32) for weight in weights])
+        endings = []
+        for certify in (True, False):
+            with NativeRun(replace(changed, certify=certify)) as run:
+                status = run.advance(10**9)
+                endings.append(Status.OUT_OF_STEPS if status is Status.HOPELESS else status)
+        assert endings[0] == endings[1]
+
+
+class OddLabels(SparseParity):
+    """A parity with an exception, whose labels come as 64-bit integers, as NumPy's sums do."""
+
+    label = OnSupport.label
+
+    def evaluate(self, bits: Any) -> Any:
+        """Add the bits up, modulo 2; no bit at all counts as one."""
+        ones = bits.sum(-1)
+        return (ones + (ones == 0)) % 2
+
+
+@pytest.mark.parametrize("data", [Data(m=100, n_test=64), Data(n_test=64)], ids=["sample", "fresh"])
+def test_a_users_own_labels_are_taken_as_they_are(data: Data) -> None:
+    """Another rule and another type of integer than this package's: the reference's losses."""
+    spec = spec_of(task=OddLabels(12, 3), data=data)
+    (ours,) = load_engine("native").run([spec], Silent())
+    (theirs,) = load_engine("reference").run([spec], Silent())
+    assert np.allclose(ours.curves.train_loss[1:], theirs.curves.train_loss[1:], rtol=1e-4)
+    assert ours.curves.test_error == theirs.curves.test_error
+
+
+def test_weights_of_another_shape_are_refused() -> None:
+    """Before the library reads them."""
+    (arguments,) = prepare([spec_of(model=MLP(4), task=SparseParity(3, 1))])
+    weight, bias, output, output_bias = arguments.weights
+    with pytest.raises(UserError) as error:
+        NativeRun(replace(arguments, weights=[weight.T, bias, output, output_bias]))
+    assert str(error.value) == (
+        "The initial weights have the shapes [(3, 4), (4,), (1, 4), (1,)], but a two-layer network "
+        "of 3 neurons on 3 inputs has [(3, 3), (3,), (1, 3), (1,)]. Let the initialisation give "
+        "each parameter its own shape."
+    )
+
+
+def test_numbers_beyond_64_bits_mean_never() -> None:
+    """A look every 2^64 steps, or a rate from step 2^64 on, is one that does not come."""
+    plain = spec_of(evaluation=Evaluation(every=60, curves=True))
+    late = replace(
+        plain,
+        evaluation=Evaluation(every=2**64, curves=True),
+        training=replace(plain.training, schedule=Schedule((Piece(2**64, 0.0),))),
+    )
+    (one,), (other,) = (list(load_engine("native").run([spec], Silent())) for spec in (plain, late))
+    assert repr(one.curves) == repr(other.curves)  # as text: NaN equals NaN
+
+
+def test_the_warning_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for an engine, and however often."""
+    monkeypatch.setattr("petridish.training.engine.is_built", lambda: False)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        choose_engine(spec_of())
+        choose_engine(spec_of(model=MLP(3)))
+    assert len(shown) == 1
+
+
+def test_another_library_is_refused(petridish: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, the variable by name, exit code 2."""
+    monkeypatch.setenv("PETRIDISH_LIBRARY", "no-such-library.so")
+    done = petridish("run", "PF-1", "--scale", "smoke", "--executor", "inline")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(
+        "petridish: The native engine cannot be loaded: "
+    )
+    assert done.stderr.endswith(". Correct PETRIDISH_LIBRARY.\n")
 
 
 def test_a_network_that_may_still_learn_is_not_given_up() -> None:

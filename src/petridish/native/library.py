@@ -103,13 +103,9 @@ def _find() -> Path | None:
     return None
 
 
+@cache
 def is_built() -> bool:
     """Say whether this installation has the library."""
-    return _built()
-
-
-@cache
-def _built() -> bool:
     return _find() is not None
 
 
@@ -121,19 +117,19 @@ def library() -> ctypes.CDLL:
         raise UserError(
             "The native engine was not built. Install a C++ compiler and install petridish again."
         )
+    given = LIBRARY_VARIABLE in os.environ
+    remedy = f"Correct {LIBRARY_VARIABLE}." if given else "Install petridish again."
     try:
         loaded = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise UserError(
-            f"The native engine at {path} cannot be loaded: {error}. Install petridish again."
-        ) from error
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise UserError(f"The native engine cannot be loaded: {error}. {remedy}") from error
     if loaded.petridish_abi() != ABI:
         raise UserError(
             f"The native engine at {path} is of another version of petridish (its interface is "
-            f"{loaded.petridish_abi()}, this one's is {ABI}). Install petridish again."
+            f"{loaded.petridish_abi()}, this one's is {ABI}). {remedy}"
         )
     return loaded
 

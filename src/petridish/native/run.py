@@ -19,6 +19,7 @@ Words = NDArray[np.uint64]
 Bits = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
+NEVER = 2**62  # a step that no run reaches
 LOSSES = ("hinge", "correlation", "square", "logistic")  # in the order of petridish_loss
 
 
@@ -104,8 +105,15 @@ class NativeRun:
 
     def __init__(self, arguments: RunArguments, isa: InstructionSet | None = None) -> None:
         weights = [np.ascontiguousarray(weight, np.float32) for weight in arguments.weights]
-        self._arguments = arguments
-        self._shape = weights[0].shape
+        self._shape = len(weights[0]), arguments.n
+        expected = [self._shape, self._shape[:1], (1, self._shape[0]), (1,)]
+        shapes = [weight.shape for weight in weights]
+        if shapes != expected:
+            raise UserError(
+                f"The initial weights have the shapes {shapes}, but a two-layer network of "
+                f"{self._shape[0]} neurons on {arguments.n} inputs has {expected}. "
+                "Let the initialisation give each parameter its own shape."
+            )
         self._kept: list[Any] = []  # what the library reads during the run
         spec = self._spec(arguments)
         chosen = isa or chosen_set()
@@ -121,23 +129,25 @@ class NativeRun:
     def _spec(self, given: RunArguments) -> Spec:
         train, looks = given.train, given.looks
         stages = (Stage * len(looks.stages))(*[Stage(*stage) for stage in looks.stages])
-        pieces = (Piece * len(given.rates))(*[Piece(r.start, r.rate, r.decay) for r in given.rates])
+        pieces = (Piece * len(given.rates))(
+            *[Piece(min(r.start, NEVER), r.rate, r.decay) for r in given.rates]
+        )
         self._kept += [stages, pieces]
         spec = Spec(
             n=given.n,
             width=self._shape[0],
             batch_size=given.batch_size,
-            steps=given.steps,
+            steps=min(given.steps, NEVER),
             loss=LOSSES.index(given.loss),
             certify=given.certify,
             seed=given.seed,
             batches_key=given.keys[0],
             train_key=given.keys[1],
             noise_key=given.keys[2],
-            test_inputs=self._keep(given.test.inputs),
-            test_labels=self._keep(given.test.labels),
+            test_inputs=self._keep(given.test.inputs, np.uint64),
+            test_labels=self._keep(given.test.labels, np.uint8),
             n_test=len(given.test.labels),
-            evaluate_every=looks.every,
+            evaluate_every=min(looks.every, NEVER),
             curves=looks.curves,
             n_stages=len(stages),
             stages=stages,
@@ -146,20 +156,21 @@ class NativeRun:
         )
         if isinstance(train, Examples):
             spec.m = len(train.labels)
-            spec.train_inputs = self._keep(train.inputs)
-            spec.train_labels = self._keep(train.labels)
+            spec.train_inputs = self._keep(train.inputs, np.uint64)
+            spec.train_labels = self._keep(train.labels, np.uint8)
         else:
-            spec.support = self._keep(train.support)
+            spec.support = self._keep(train.support, np.int64)
             spec.n_relevant = len(train.support)
-            spec.parity_mask = None if train.mask is None else self._keep(train.mask)
-            spec.truth_table = None if train.table is None else self._keep(train.table)
+            spec.parity_mask = None if train.mask is None else self._keep(train.mask, np.uint64)
+            spec.truth_table = None if train.table is None else self._keep(train.table, np.uint8)
             spec.noise_below = train.noise_below
         return spec
 
-    def _keep(self, array: NDArray[Any]) -> int:
-        array = np.ascontiguousarray(array)
+    def _keep(self, array: NDArray[Any], kind: type[np.generic]) -> int:
+        """Give the address of an array of the kind that the library reads."""
+        array = np.ascontiguousarray(array, kind)
         self._kept.append(array)
-        return array.ctypes.data
+        return int(array.ctypes.data)
 
     def __enter__(self) -> NativeRun:
         return self
@@ -204,8 +215,8 @@ class NativeRun:
 
     def count_wrong(self, examples: Examples) -> int:
         """Count the examples whose output has not the sign of the label."""
-        inputs = np.ascontiguousarray(examples.inputs)
-        labels = np.ascontiguousarray(examples.labels)
+        inputs = np.ascontiguousarray(examples.inputs, np.uint64)
+        labels = np.ascontiguousarray(examples.labels, np.uint8)
         return int(
             library().petridish_count_wrong(
                 self._run, inputs.ctypes.data, labels.ctypes.data, len(labels)

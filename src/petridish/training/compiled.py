@@ -17,10 +17,9 @@ from petridish.models.base import Weights
 from petridish.native import Examples, Labelling, Looks, NativeRun, Rates, RunArguments
 from petridish.native.run import Status
 from petridish.seeds import n_words, name_key
-from petridish.tasks import SparseParity
 from petridish.tasks.base import OnSupport
 from petridish.training.data import initial_weights, test_examples, training_examples
-from petridish.training.engine import Monitor, Native
+from petridish.training.engine import Monitor, Native, is_parity
 from petridish.training.instruments import Gauges
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.screen import stages
@@ -104,7 +103,7 @@ def _labelling(spec: RunSpec) -> Labelling:
     assert isinstance(task, OnSupport), "the engine refuses other tasks"
     support = task.supports([spec.seed])[0]
     noise_below = math.ceil(spec.data.label_noise * 2**53)
-    if isinstance(task, SparseParity):
+    if is_parity(task):
         mask = np.zeros(n_words(task.n), np.uint64)
         for bit in support.tolist():
             mask[bit // 64] |= np.uint64(1) << np.uint64(bit % 64)
@@ -123,16 +122,10 @@ def _stages(spec: RunSpec) -> list[tuple[int, int, int]]:
 
 def rates(spec: RunSpec) -> list[Rates]:
     """Give the rates and decays of W, b, v, β, piece by piece of the schedule."""
-    training = spec.training
-    layers = tuple(parameter.layer for parameter in spec.parameters)
-    starts = sorted({0} | {piece.start for piece in training.schedule.pieces})
-    found = []
-    for start in starts:
-        piece = training.schedule.at(start)
-        rate = [training.learning_rate * f for f in piece.spread(piece.rate, layers)]
-        decay = [training.weight_decay * f for f in piece.spread(piece.decay, layers)]
-        found.append(Rates(start, (*rate,), (*decay,)))  # type: ignore[arg-type] # four of each
-    return found
+    return [
+        Rates(start, rate, decay)  # type: ignore[arg-type] # a two-layer network has four of each
+        for start, rate, decay in spec.rates()
+    ]
 
 
 class _Pace:

@@ -150,7 +150,7 @@ class Native:
             return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
         if task.n > MAX_INPUTS:
             return f"it takes up to {MAX_INPUTS} inputs, and the task has n={task.n}"
-        if spec.data.online and not isinstance(task, SparseParity) and task.n_relevant > MAX_TABLE:
+        if spec.data.online and not is_parity(task) and task.n_relevant > MAX_TABLE:
             return (
                 f"online it takes functions of up to {MAX_TABLE} bits other than parities, and "
                 f"the task has {task.n_relevant}"
@@ -164,15 +164,13 @@ class Native:
                 f"it takes batches of up to {MAX_BATCH}, and the batch size is "
                 f"{training.batch_size}"
             )
-        from petridish.training.compiled import rates
-
         shrinking = max(
-            (r * d for piece in rates(spec) for r, d in zip(piece.rate, piece.decay, strict=True)),
+            r * d for _, rate, decay in spec.rates() for r, d in zip(rate, decay, strict=True)
         )
         if shrinking > MAX_SHRINKING:
             return (
-                f"a step may shrink weights by a factor of up to {MAX_SHRINKING}, and learning "
-                f"rate × weight decay is {shrinking:g}"
+                f"it takes learning rate × weight decay up to {MAX_SHRINKING}, and here it is "
+                f"{shrinking:g}"
             )
         return None
 
@@ -195,6 +193,11 @@ class Native:
 
 MAX_INPUTS, MAX_BATCH, MAX_TABLE, MAX_SHRINKING = 4096, 1024, 16, 0.99
 STACK_SECONDS = 1.0
+
+
+def is_parity(task: object) -> bool:
+    """Whether a task is this package's parity, and no subclass with a rule of its own."""
+    return type(task) is SparseParity
 
 
 def _is_standard(task: OnSupport) -> bool:

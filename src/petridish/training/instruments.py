@@ -32,7 +32,7 @@ def _movement(reading: Reading) -> float:
 
 def _neuron_norm(reading: Reading) -> float:
     """Give the largest ‖w_j‖₂ of the first layer's neurons."""
-    return float(np.linalg.norm(reading.now[0], axis=1).max())
+    return float(np.linalg.norm(reading.now[0].astype(np.float64), axis=1).max())
 
 
 def _relevant_weight(reading: Reading) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -65,6 +66,13 @@ class Piece:
     start: int = 0
     rate: Factors = 1.0
     decay: Factors = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "decay"):
+            given = getattr(self, name)
+            factors = given if isinstance(given, tuple) else (given,)
+            if not all(0 <= factor < math.inf for factor in factors):
+                raise UserError(f"Piece: {name}={given}. Give finite factors of at least 0.")
 
     def spread(self, factors: Factors, layers: tuple[int, ...]) -> tuple[float, ...]:
         """Give one factor for each parameter; `layers` says which layer each belongs to."""

@@ -130,6 +130,10 @@ class Evaluation:
                 f"Evaluation: there is no instrument called {name!r}. {nearest(name, INSTRUMENTS)}",
             )
         _check(
+            len(set(self.instruments)) == len(self.instruments),
+            f"Evaluation: instruments={self.instruments} names one twice. Name each once.",
+        )
+        _check(
             self.curves or not self.instruments,
             f"Evaluation: instruments={self.instruments} are kept beside the curves. "
             "Give curves=True too.",
@@ -167,6 +171,18 @@ class RunSpec:
         """What the model trains on this task with this loss."""
         n_outputs = self.training.loss.n_outputs(self.task.n_classes)
         return self.model.parameters(self.task.n_inputs, n_outputs)
+
+    def rates(self) -> list[tuple[int, tuple[float, ...], tuple[float, ...]]]:
+        """Give first step, rates and decays of the parameters, for each part of the schedule."""
+        training = self.training
+        layers = tuple(parameter.layer for parameter in self.parameters)
+        found = []
+        for start in sorted({0} | {piece.start for piece in training.schedule.pieces}):
+            piece = training.schedule.at(start)
+            rate = tuple(training.learning_rate * f for f in piece.spread(piece.rate, layers))
+            decay = tuple(training.weight_decay * f for f in piece.spread(piece.decay, layers))
+            found.append((start, rate, decay))
+        return found
 
     def check(self) -> None:
         """Refuse a combination that cannot run, before anything is trained.
