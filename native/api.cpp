@@ -114,11 +114,6 @@ void petridish_read_weights(petridish_run* run, float* weight, float* bias, floa
     run->run.read_weights(weight, bias, output, output_bias);
 }
 
-void petridish_write_weights(petridish_run* run, const float* weight, const float* bias,
-                             const float* output, const float* output_bias) {
-    run->run.write_weights(weight, bias, output, output_bias);
-}
-
 int64_t petridish_count_wrong(petridish_run* run, const uint64_t* inputs, const uint8_t* labels,
                               int64_t count) {
     const FlushToZero mode;

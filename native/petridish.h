@@ -108,11 +108,6 @@ PETRIDISH_API void petridish_read_curves(const petridish_run* run, int64_t* step
                                          int64_t* test_wrong);
 PETRIDISH_API void petridish_read_weights(petridish_run* run, float* weight, float* bias,
                                           float* output, float* output_bias);
-// Set the weights of a run, as if it had come to them; for tests.
-PETRIDISH_API void petridish_write_weights(petridish_run* run, const float* weight,
-                                           const float* bias, const float* output,
-                                           const float* output_bias);
-
 // Count the wrong outputs on any packed examples.
 PETRIDISH_API int64_t petridish_count_wrong(petridish_run* run, const uint64_t* inputs,
                                             const uint8_t* labels, int64_t count);

@@ -87,7 +87,6 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "petridish_read_state": (None, [c_void_p, POINTER(State)]),
     "petridish_read_curves": (None, [c_void_p] * 5),
     "petridish_read_weights": (None, [c_void_p] * 5),
-    "petridish_write_weights": (None, [c_void_p] * 5),
     "petridish_count_wrong": (c_int64, [c_void_p, c_void_p, c_void_p, c_int64]),
     "petridish_words": (None, [c_uint64, c_uint64, c_int64, c_int64, c_void_p]),
     "petridish_peak_flops": (c_double, [c_int32, c_double]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from petridish.training import Engine, RunSpec, choose_engine, run_key
+from petridish.training import Engine, RunSpec, choose_engine, load_engine, run_key
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
     whose runs end together is never nearly empty.
     """
     engines: dict[Hashable, Engine] = {}
-    buckets: dict[Hashable, list[RunSpec]] = {}
+    buckets: dict[tuple[str, Hashable], list[RunSpec]] = {}
     for spec in specs:
         what = (spec.task, spec.model, spec.training, spec.data.online)
         if what not in engines:
@@ -42,8 +42,8 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
         chosen = engines[what]
         buckets.setdefault((chosen.name, chosen.shape(spec)), []).append(spec)
     batches = []
-    for bucket in buckets.values():
-        chosen = choose_engine(bucket[0], engine)
+    for (name, _), bucket in buckets.items():
+        chosen = load_engine(name)
         size = min(chosen.stack_size(bucket[0]), -(-len(bucket) // jobs))
         batches += [
             Batch(chosen.name, tuple(bucket[start : start + size]))

@@ -73,12 +73,9 @@ def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
 
 
 def _schedule(spec: RunSpec, optimiser: torch.optim.Optimizer, step: int) -> None:
-    piece = spec.training.schedule.at(step)
-    layers = tuple(parameter.layer for parameter in spec.parameters)
-    rates, decays = piece.spread(piece.rate, layers), piece.spread(piece.decay, layers)
+    _, rates, decays = next(part for part in reversed(spec.rates()) if part[0] <= step)
     for group, rate, decay in zip(optimiser.param_groups, rates, decays, strict=True):
-        group["lr"] = rate * spec.training.learning_rate
-        group["weight_decay"] = decay * spec.training.weight_decay
+        group["lr"], group["weight_decay"] = rate, decay
 
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:

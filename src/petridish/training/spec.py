@@ -189,9 +189,5 @@ class RunSpec:
 
         Drawing the initial weights of no run at all meets every check of the initialisation.
         """
-        parameters = self.parameters
-        self.init.draw(parameters, ())
-        layers = tuple(parameter.layer for parameter in parameters)
-        for piece in self.training.schedule.pieces:
-            piece.spread(piece.rate, layers)
-            piece.spread(piece.decay, layers)
+        self.init.draw(self.parameters, ())
+        self.rates()

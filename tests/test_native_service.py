@@ -1,0 +1,270 @@
+"""The native engine in service: what it takes, refuses, measures, and how it stops."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from petridish.models import (
+    MLP,
+    Identity,
+)
+from petridish.naming import UserError
+from petridish.native import (
+    ISA_VARIABLE,
+    NativeRun,
+    chosen_set,
+)
+from petridish.tasks import SparseMajority, SparseParity
+from petridish.tasks.base import OnSupport
+from petridish.training import (
+    INSTRUMENTS,
+    SGD,
+    Adam,
+    CrossEntropy,
+    Data,
+    Evaluation,
+    Piece,
+    RunSpec,
+    Schedule,
+    Silent,
+    Training,
+    choose_engine,
+    load_engine,
+)
+from petridish.training.compiled import prepare
+from petridish.training.data import initial_weights
+from tests.conftest import Command
+from tests.native_runs import (
+    HERE,
+    by_hand,
+    carry_out,
+    spec_of,
+)
+
+
+class Clock(Silent):
+    """A monitor that notes when it hears of progress, and asks to stop after so many times."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.times: list[tuple[float, int]] = []
+        self.stop_after = stop_after
+
+    def stepped(self, model_steps: int) -> None:
+        """Note the time and the steps."""
+        self.times.append((time.perf_counter(), model_steps))
+
+    def stopped(self) -> bool:
+        """Stop after as many calls as were asked for."""
+        return self.stop_after is not None and len(self.times) >= self.stop_after
+
+
+def test_a_failing_run_does_not_slow_down_when_its_weights_die() -> None:
+    """Numbers below 1e-38 are flushed to 0: the steps after they appear are no slower.
+
+    With this decay the weights shrink by e^−150 within 3000 of 9000 steps. Without flushing the
+    last third takes over 10 times the first; the bound of 3 leaves room for a noisy machine.
+    """
+    spec = RunSpec(
+        task=SparseParity(50, 25),
+        data=Data(m=1000, n_test=100),
+        model=MLP(300),
+        training=Training(steps=9000, weight_decay=0.5, target_error=None),
+        evaluation=Evaluation(every=9000),
+    )
+    ratios = []
+    for _ in range(3):  # the best of three: a busy neighbour is no failure
+        with NativeRun(prepare([spec], certify=False)[0]) as run:
+            seconds = []
+            for _ in range(3):
+                started = time.perf_counter()
+                run.advance(3000 * 300)
+                seconds.append(time.perf_counter() - started)
+            assert np.abs(run.weights()[0]).max() < 1e-30
+        ratios.append(seconds[2] / seconds[0])
+    assert min(ratios) < 3
+
+
+def test_the_callers_floating_point_mode_comes_back() -> None:
+    """Numbers below 1e-38 exist again after a run."""
+    carry_out(spec_of(), HERE[0])
+    assert np.float32(1e-40) * np.float32(0.5) > 0
+
+
+def test_a_wide_run_stops_within_a_second() -> None:
+    """A monitor that stops is heard after a call, and a call is short however wide the network.
+
+    A step of this network takes a second, a call is made to last 0.04 s. The median is compared
+    with half a second, so that a machine that stands still for once does not fail the test.
+    """
+    spec = RunSpec(
+        task=SparseParity(200, 3),
+        model=MLP(100_000),
+        data=Data(m=1000),
+        training=Training(batch_size=1024),
+    )
+    clock = Clock(stop_after=20)
+    assert list(load_engine("native").run([spec], clock)) == []
+    assert len(clock.times) == 20
+    assert np.median(np.diff([heard for heard, _ in clock.times])) < 0.5
+
+
+REFUSALS: dict[str, dict[str, Any]] = {
+    "it trains two-layer ReLU networks, and the model is mlp(5, (5,))": {"model": MLP(5, (5,))},
+    "it trains two-layer ReLU networks, and the model is mlp(5, (), identity)": {
+        "model": MLP(5, (), Identity())
+    },
+    "it takes up to 4096 inputs, and the task has n=5000": {"task": SparseParity(5000, 3)},
+    "it has no loss cross_entropy": {"training": {"loss": CrossEntropy()}},
+    "it has plain SGD alone, and the optimiser is adam": {"training": {"optimiser": Adam()}},
+    "it has plain SGD alone, and the optimiser is sgd(0.5)": {"training": {"optimiser": SGD(0.5)}},
+    "it takes batches of up to 1024, and the batch size is 1025": {
+        "training": {"batch_size": 1025}
+    },
+    "online it takes functions of up to 16 bits other than parities, and the task has 17": {
+        "task": SparseMajority(20, 17),
+        "data": Data(),
+    },
+    "it takes learning rate × weight decay up to 0.99, and here it is 2": {
+        "training": {"schedule": Schedule((Piece(3, decay=20.0),)), "weight_decay": 1.0}
+    },
+}
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_what_it_cannot_serve_is_refused_by_name(reason: str) -> None:
+    """Before anything starts, with the engine that can; `auto` takes that one."""
+    spec = spec_of(**REFUSALS[reason])
+    with pytest.raises(UserError) as error:
+        choose_engine(spec, "native")
+    assert str(error.value) == (
+        f"The engine native cannot serve this run: {reason}. The engine torch can."
+    )
+    assert choose_engine(spec).name == "torch"
+
+
+def test_the_environment_chooses_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PETRIDISH_ISA names one of the sets; an unknown one is refused with those that run here."""
+    for isa in HERE:
+        monkeypatch.setenv(ISA_VARIABLE, isa.name)
+        assert chosen_set() == isa
+    monkeypatch.setenv(ISA_VARIABLE, "portible")
+    with pytest.raises(UserError) as error:
+        chosen_set()
+    assert str(error.value) == (
+        "PETRIDISH_ISA=portible asks for instructions that this processor, or this build, does "
+        "not have. Did you mean portable?"
+    )
+
+
+def test_without_the_library_torch_takes_over_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The warning says what was lost and how to get it; asking for native by name is refused."""
+    monkeypatch.setattr("petridish.training.engine.is_built", lambda: False)
+    with pytest.warns(UserWarning, match="was not built") as warned:
+        assert choose_engine(spec_of()).name == "torch"
+    assert [str(warning.message) for warning in warned] == [
+        "The native engine was not built; the engine torch takes its place and is many times "
+        "slower. Install a C++ compiler and install petridish again."
+    ]
+    with pytest.raises(UserError) as error:
+        choose_engine(spec_of(), "native")
+    assert str(error.value) == (
+        "The engine native cannot serve this run: it was not built when petridish was installed. "
+        "The engine torch can."
+    )
+
+
+@pytest.mark.parametrize("engine", ["native", "torch", "reference"])
+def test_instruments_are_read_at_every_look(engine: str) -> None:
+    """Movement, norms, relevant and irrelevant weights, as by hand from the weights by hand."""
+    spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(INSTRUMENTS)))
+    (record,) = load_engine(engine).run([spec], Silent())
+    found = record.curves.instruments
+    relevant = spec.task.supports([spec.seed])[0]  # type: ignore[attr-defined] # a parity
+    start = [weight[0] for weight in initial_weights([spec])]
+    _, end = by_hand(spec)
+    others = np.setdiff1d(np.arange(20), relevant)
+
+    assert set(found) == set(INSTRUMENTS)
+    assert all(len(values) == 3 for values in found.values())
+    assert found["movement"][0] == 0
+    moved = max(np.abs(now - before).max() for now, before in zip(end, start, strict=True))
+    assert found["movement"][2] == pytest.approx(moved, rel=1e-4)
+    assert found["neuron_norm"][2] == pytest.approx(np.linalg.norm(end[0], axis=1).max(), rel=1e-4)
+    assert found["relevant_weight"][0] == np.abs(start[0][:, relevant]).max()
+    assert found["relevant_weight"][2] == pytest.approx(np.abs(end[0][:, relevant]).max(), rel=1e-4)
+    assert found["irrelevant_weight"][2] == pytest.approx(np.abs(end[0][:, others]).max(), rel=1e-4)
+
+
+class OddLabels(SparseParity):
+    """A parity with an exception, whose labels come as 64-bit integers, as NumPy's sums do."""
+
+    label = OnSupport.label
+
+    def evaluate(self, bits: Any) -> Any:
+        """Add the bits up, modulo 2; no bit at all counts as one."""
+        ones = bits.sum(-1)
+        return (ones + (ones == 0)) % 2
+
+
+@pytest.mark.parametrize("data", [Data(m=100, n_test=64), Data(n_test=64)], ids=["sample", "fresh"])
+def test_a_users_own_labels_are_taken_as_they_are(data: Data) -> None:
+    """Another rule and another type of integer than this package's: the reference's losses."""
+    spec = spec_of(task=OddLabels(12, 3), data=data)
+    (ours,) = load_engine("native").run([spec], Silent())
+    (theirs,) = load_engine("reference").run([spec], Silent())
+    assert np.allclose(ours.curves.train_loss[1:], theirs.curves.train_loss[1:], rtol=1e-4)
+    assert ours.curves.test_error == theirs.curves.test_error
+
+
+def test_weights_of_another_shape_are_refused() -> None:
+    """Before the library reads them."""
+    (arguments,) = prepare([spec_of(model=MLP(4), task=SparseParity(3, 1))])
+    weight, bias, output, output_bias = arguments.weights
+    with pytest.raises(UserError) as error:
+        NativeRun(replace(arguments, weights=[weight.T, bias, output, output_bias]))
+    assert str(error.value) == (
+        "The initial weights have the shapes [(3, 4), (4,), (1, 4), (1,)], but a two-layer network "
+        "of 3 neurons on 3 inputs has [(3, 3), (3,), (1, 3), (1,)]. Let the initialisation give "
+        "each parameter its own shape."
+    )
+
+
+def test_numbers_beyond_64_bits_mean_never() -> None:
+    """A look every 2^64 steps, or a rate from step 2^64 on, is one that does not come."""
+    plain = spec_of(evaluation=Evaluation(every=60, curves=True))
+    late = replace(
+        plain,
+        evaluation=Evaluation(every=2**64, curves=True),
+        training=replace(plain.training, schedule=Schedule((Piece(2**64, 0.0),))),
+    )
+    (one,), (other,) = (list(load_engine("native").run([spec], Silent())) for spec in (plain, late))
+    assert repr(one.curves) == repr(other.curves)  # as text: NaN equals NaN
+
+
+def test_the_warning_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for an engine, and however often."""
+    monkeypatch.setattr("petridish.training.engine.is_built", lambda: False)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        choose_engine(spec_of())
+        choose_engine(spec_of(model=MLP(3)))
+    assert len(shown) == 1
+
+
+def test_another_library_is_refused(petridish: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, the variable by name, exit code 2."""
+    monkeypatch.setenv("PETRIDISH_LIBRARY", "no-such-library.so")
+    done = petridish("run", "PF-1", "--scale", "smoke", "--executor", "inline")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(
+        "petridish: The native engine cannot be loaded: "
+    )
+    assert done.stderr.endswith(". Correct PETRIDISH_LIBRARY.\n")
