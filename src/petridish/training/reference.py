@@ -24,7 +24,7 @@ from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.screen import allowed_errors
-from petridish.training.spec import RunSpec
+from petridish.training.spec import Part, RunSpec
 
 
 class _Functional(nn.Module):
@@ -72,8 +72,8 @@ def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
     return kind(groups, lr=training.learning_rate, betas=betas, eps=optimiser.epsilon)
 
 
-def _schedule(spec: RunSpec, optimiser: torch.optim.Optimizer, step: int) -> None:
-    _, rates, decays = next(part for part in reversed(spec.rates()) if part[0] <= step)
+def _schedule(parts: Sequence[Part], optimiser: torch.optim.Optimizer, step: int) -> None:
+    _, rates, decays = next(part for part in reversed(parts) if part[0] <= step)
     for group, rate, decay in zip(optimiser.param_groups, rates, decays, strict=True):
         group["lr"], group["weight_decay"] = rate, decay
 
@@ -92,7 +92,7 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
     started = time.perf_counter()
     training, data, loss_of = spec.training, spec.data, spec.training.loss
     network = _network(spec)
-    optimiser = _optimiser(spec, network)
+    optimiser, parts = _optimiser(spec, network), spec.rates()
     test = test_examples([spec])
     x_test, y_test = torch.from_numpy(test.x[0]), torch.from_numpy(test.labels[0])
     if not data.online:
@@ -139,7 +139,7 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
         else:
             index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
             x, y = x_train[index], y_train[index]
-        _schedule(spec, optimiser, step)
+        _schedule(parts, optimiser, step)
         loss = loss_of(network(x)[None], y[None].float()).sum()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types

@@ -12,6 +12,7 @@ from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 
+Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
 
@@ -172,7 +173,7 @@ class RunSpec:
         n_outputs = self.training.loss.n_outputs(self.task.n_classes)
         return self.model.parameters(self.task.n_inputs, n_outputs)
 
-    def rates(self) -> list[tuple[int, tuple[float, ...], tuple[float, ...]]]:
+    def rates(self) -> list[Part]:
         """Give first step, rates and decays of the parameters, for each part of the schedule."""
         training = self.training
         layers = tuple(parameter.layer for parameter in self.parameters)

@@ -1,0 +1,86 @@
+"""Measurements of speed: ratios within one run, because machines are noisy.
+
+Every contender gets all cores in the same way: one process a core, one thread each, pinned. They
+take turns, about a second each, several rounds; a rate is the median over the rounds, and so is a
+ratio. Steps are timed without looks at the held-out sample; what looks cost has its own line.
+"""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+from petridish.bench.contenders import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
+from petridish.bench.sweeps import measure_runner, measure_store
+from petridish.bench.turns import measure_engines, measure_limits
+from petridish.native import chosen_set, is_built
+from petridish.sweeps import cores
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """Measure limits, engines, runner and store; about eight minutes, one with `quick`."""
+    store = measure_store(records=10_000 if quick else 100_000)
+    limits = measure_limits(rounds=2 if quick else 5)
+    rows = (
+        measure_engines(SHAPES[:2], rounds=2, turn=QUICK_TURN_SECONDS)
+        if quick
+        else measure_engines(SHAPES, rounds=5, turn=TURN_SECONDS)
+    )
+    typical = {row["engine"]: row for row in rows if (row["n"], row["width"]) == TYPICAL}
+    kernel = typical["native" if is_built() else "torch"]["model_steps_per_second"]
+    return {
+        "machine": {
+            "processor": _processor(),
+            "cores": cores(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+            "instructions": chosen_set().name if is_built() else None,
+        },
+        "store": store,
+        "limits": limits,
+        "rows": rows,
+        "runner": measure_runner(runs=20 if quick else 400, steps=20_000, kernel_rate=kernel),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def table(found: dict[str, Any]) -> str:
+    """Write the measurements as text."""
+    machine, runner, store = found["machine"], found["runner"], found["store"]
+    limits = ", ".join(
+        f"{name.partition('_')[0]} {value:.0f}" for name, value in found["limits"].items()
+    )
+    fma = found["limits"].get("fma_gigaflops")
+    lines = [
+        f"{machine['processor']}, {machine['cores']} cores, {machine['instructions']}, "
+        f"Python {machine['python']}",
+        f"limits of all cores together, GFLOP/s: {limits}",
+        "",
+        "      n   width  engine            model-steps/s  against naive  forward GFLOP/s",
+    ]
+    for row in found["rows"]:
+        share = f" ({row['forward_gigaflops'] / fma:4.0%} of fma)" if fma else ""
+        lines.append(
+            f"  {row['n']:>5}  {row['width']:>6}  {row['engine']:16}"
+            f"  {row['model_steps_per_second']:>13,.0f}  {row['ratio_to_naive']:>12.1f}×"
+            f"  {row['forward_gigaflops']:>7.1f}{share}"
+        )
+    lines += [
+        "",
+        f"a whole sweep of {runner['runs']} runs of {runner['steps']} steps at n={TYPICAL[0]}, "
+        f"width {TYPICAL[1]}, sampling, looks, storing and start included: "
+        f"{runner['wall_seconds']:.1f} s, {runner['share_of_kernel_rate']:.0%} of the kernel's "
+        f"rate; outside the engines {runner['overhead']:.1%}",
+        f"store of {store['records']:,} records: opened, filtered and judged in "
+        f"{store['seconds']:.2f} s; peak memory of the process {store['peak_gigabytes']:.2f} GB",
+    ]
+    return "\n".join(lines)
