@@ -9,7 +9,8 @@
 // it stays inactive on all of these examples, and contributes 0 to f on them. ∎
 //
 // So a later look finds as many errors as there are examples of one class (all of them, if β = 0).
-// If both classes are larger than the target allows, the run is lost. It cannot diverge either, for
+// If both classes are larger than the target allows, the run is lost; if both classes of the training
+// sample are larger than a fit allows, that is not fitted any more either. It cannot diverge either, for
 // losses of bounded slope: β then moves by at most η a step.
 //
 // Rounding: signs are asked for with a margin of n 2^−22 of the row's size. Decay goes into the rows'
@@ -44,7 +45,7 @@ bool Run::hopeless() {
     // The last minibatch refutes most candidates at no cost.
     if (step_ == 0 || any_active(kernels_, batch_, net_.width, spec_.batch_size)) return false;
     next_proof_ = 2 * step_;  // what fails now seldom holds soon, and a proof costs a full look
-    if (!stays_finite() || !biases_decay_alike()) return false;
+    if (!stays_finite() || !biases_decay_alike() || constant_may_fit()) return false;
     const int64_t minus =
         std::count(spec_.test_labels, spec_.test_labels + spec_.n_test, (uint8_t)1);
     if (std::min(minus, spec_.n_test - minus) <= stages_.back().limit) return false;
@@ -61,6 +62,12 @@ bool Run::stays_finite() const {
     double farthest = std::fabs(net_.beta);
     for (const petridish_piece& p : pieces_) farthest += p.rate[3] * (double)spec_.steps;
     return spec_.loss != SQUARE && farthest < 1e30;
+}
+
+bool Run::constant_may_fit() const {
+    if (fitted_at_ >= 0 || fit_stages_.empty()) return false;
+    const int64_t minus = std::count(spec_.train_labels, spec_.train_labels + spec_.m, (uint8_t)1);
+    return std::min(minus, spec_.m - minus) <= fit_stages_.back().limit;
 }
 
 bool Run::biases_decay_alike() const {

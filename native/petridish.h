@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 1
+#define PETRIDISH_ABI 2
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -34,8 +34,8 @@ struct petridish_piece {
     double decay[4];
 };
 
-// A part of a look at the held-out sample: examples start … stop − 1; if more than `limit` of the
-// first `stop` are wrong the run is not yet solved, and the look ends.
+// A part of a look at a sample: examples start … stop − 1; if more than `limit` of the first `stop`
+// are wrong the run is not yet solved (or its own sample not yet fitted), and the look ends.
 struct petridish_stage {
     int64_t start, stop, limit;
 };
@@ -70,6 +70,8 @@ struct petridish_spec {
     int32_t curves;  // whether every look counts all errors
     int32_t n_stages;  // 0: never solved
     const struct petridish_stage* stages;
+    int64_t n_fit_stages;  // of the training sample; 0: not looked at
+    const struct petridish_stage* fit_stages;
 
     int64_t n_pieces;
     const struct petridish_piece* pieces;  // the first starts at 0
@@ -81,6 +83,7 @@ struct petridish_state {
     int64_t test_wrong;  // at the last look that counted all; −1 before one
     double train_loss;   // NaN before the first step
     int64_t n_looks;     // rows of the curves
+    int64_t fitted_at;   // the first look that found the training sample fitted; −1 before one
 };
 
 typedef struct petridish_run petridish_run;

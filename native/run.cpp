@@ -45,6 +45,7 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
       kernels_(kernels),
       n_words_((spec.n + 63) / 64),
       stages_(spec.stages, spec.stages + spec.n_stages),
+      fit_stages_(spec.fit_stages, spec.fit_stages + spec.n_fit_stages),
       pieces_(spec.pieces, spec.pieces + spec.n_pieces),
       batches_{spec.seed, spec.batches_key},
       train_{spec.seed, spec.train_key},
@@ -109,7 +110,7 @@ void Run::read_weights(float* weight, float* bias, float* output, float* output_
 }
 
 petridish_state Run::state() const {
-    return {step_, test_wrong_, train_loss_, (int64_t)curves_.size()};
+    return {step_, test_wrong_, train_loss_, (int64_t)curves_.size(), fitted_at_};
 }
 
 // ---- the course of a run ---------------------------------------------------------------------
@@ -129,6 +130,11 @@ int32_t Run::advance(int64_t work, bool pause_at_looks) {
                 begin_look();
             else
                 begin_step();
+        } else if (phase_ == Phase::FIT) {
+            if (counting_.done < fit_stages_[stage_].stop)
+                begin_piece(fit_stages_[stage_].stop);
+            else
+                fit_next();
         } else if (phase_ == Phase::SCREEN) {
             if (counting_.done < stages_[stage_].stop)
                 begin_piece(stages_[stage_].stop);
@@ -149,6 +155,8 @@ int32_t Run::advance(int64_t work, bool pause_at_looks) {
                 continue;
             }
             train_wrong_ = counting_.wrong;
+            if (fitted_at_ < 0 && !fit_stages_.empty() && train_wrong_ <= fit_stages_.back().limit)
+                fitted_at_ = step_;
             phase_ = Phase::DONE;
         } else {
             end_look();
@@ -178,8 +186,9 @@ void Run::continue_pass(int64_t& work) {
     if (pass_batch_ == &probe_) count_outputs(counting_, piece_);
 }
 
-// A look first asks whether the run is solved, on a growing part of the held-out sample; all errors
-// are counted if it is, if the run ends, or if curves are kept.
+// A look first asks whether the training sample is fitted, once it has not been before, then whether
+// the run is solved: each on a growing part of its sample. All errors are counted if the run is
+// solved, if it ends, or if curves are kept.
 void Run::begin_look() {
     fold();
     if (n_losses_ > 0) train_loss_ = loss_sum_ / (double)n_losses_;
@@ -187,6 +196,19 @@ void Run::begin_look() {
     n_losses_ = 0;
     solved_ = false;
     train_wrong_ = -1;
+    stage_ = 0;
+    counting_ = {spec_.train_inputs, spec_.train_labels, 0, spec_.m, 0};
+    phase_ = Phase::FIT;
+    if (fitted_at_ >= 0 || fit_stages_.empty() || spec_.curves) begin_test();
+}
+
+void Run::fit_next() {
+    if (counting_.wrong <= fit_stages_[stage_].limit && ++stage_ < fit_stages_.size()) return;
+    if (stage_ == fit_stages_.size()) fitted_at_ = step_;
+    begin_test();
+}
+
+void Run::begin_test() {
     counting_ = {spec_.test_inputs, spec_.test_labels, 0, spec_.n_test, 0};
     stage_ = 0;
     phase_ = stages_.empty() ? Phase::TEST : Phase::SCREEN;

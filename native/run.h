@@ -74,13 +74,15 @@ class Run {
         const uint8_t* labels;
         int64_t done, total, wrong;
     };
-    enum class Phase { STEPS, SCREEN, TEST, TRAIN, DONE };
+    enum class Phase { STEPS, FIT, SCREEN, TEST, TRAIN, DONE };
 
     void begin_pass(const Update* update, Batch* batch);
     void continue_pass(int64_t& work);
     void begin_look();
+    void begin_test();
     void end_look();
     void screen_next();
+    void fit_next();
     int64_t expand_probe(const uint64_t* inputs, const uint8_t* labels, int64_t first,
                          int64_t until);
     int64_t probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until);
@@ -99,6 +101,7 @@ class Run {
     // failure.cpp
     bool hopeless();
     bool stays_finite() const;
+    bool constant_may_fit() const;
     bool biases_decay_alike() const;
     bool inactive_on_all_inputs() const;
     bool inactive_on_samples();
@@ -107,7 +110,7 @@ class Run {
     petridish_spec spec_;
     const Kernels& kernels_;
     int64_t n_words_;
-    std::vector<petridish_stage> stages_;
+    std::vector<petridish_stage> stages_, fit_stages_;
     std::vector<petridish_piece> pieces_;
     Stream batches_, train_, noise_;
     uint32_t rejected_below_ = 0;  // 2^32 mod m
@@ -145,7 +148,7 @@ class Run {
     Batch* pass_batch_ = nullptr;
     size_t stage_ = 0;
     bool solved_ = false;
-    int64_t test_wrong_ = -1, train_wrong_ = -1;
+    int64_t test_wrong_ = -1, train_wrong_ = -1, fitted_at_ = -1;
     double loss_sum_ = 0, train_loss_;
     int64_t n_losses_ = 0;
     std::vector<Look> curves_;

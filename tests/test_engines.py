@@ -125,7 +125,7 @@ def test_losses_agree_with_the_reference(engine: Engine, name: str, seed: int) -
 
 def signature(record: RunRecord) -> Any:
     """Give all of a record that must not depend on its company, as text: NaN equals NaN."""
-    ending = (record.outcome, record.solved_at, record.steps)
+    ending = (record.outcome, record.solved_at, record.fitted_at, record.steps)
     return repr((ending, record.test_error, record.train_loss, record.curves))
 
 
@@ -207,6 +207,33 @@ def test_a_run_is_solved_when_its_whole_held_out_sample_says_so(engine: Engine) 
     assert with_curves.test_error == without.test_error == with_curves.curves.test_error[-1] <= 0.1
     assert all(error > 0.1 for error in with_curves.curves.test_error[:-1])
     assert without.curves.step == []
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+def test_a_sample_is_fitted_when_the_whole_of_it_says_so(engine: Engine) -> None:
+    """The step of the fit is that of the first evaluation at or below the error asked for.
+
+    The sample of 60 is memorised, and the parity of 6 bits not learned from it.
+    """
+    spec = RunSpec(
+        task=SparseParity(12, 6),
+        data=Data(m=60, n_test=500),
+        model=MLP(100),
+        training=Training(steps=2000, weight_decay=0.0),
+        evaluation=Evaluation(every=50, curves=True, fitted_error=0.05),
+    )
+    (curved,) = records(engine, [spec])
+    plain = Evaluation(every=50, fitted_error=0.05)
+    (without,) = records(engine, [replace(spec, evaluation=plain)])
+    (unasked,) = records(
+        engine, [replace(spec, evaluation=Evaluation(every=50, fitted_error=None))]
+    )
+    (online,) = records(engine, [replace(spec, data=Data(n_test=500), evaluation=plain)])
+
+    first = next(i for i, error in enumerate(curved.curves.train_error) if error <= 0.05)
+    assert curved.outcome is Outcome.OUT_OF_STEPS
+    assert curved.fitted_at == without.fitted_at == curved.curves.step[first] > 0
+    assert unasked.fitted_at is online.fitted_at is None
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)

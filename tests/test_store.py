@@ -37,6 +37,7 @@ def record(seed: int, **changes: Any) -> RunRecord:
         "spec": replace(BASE, seed=seed),
         "outcome": Outcome.SOLVED,
         "solved_at": 300,
+        "fitted_at": 200,
         "steps": 300,
         "test_error": 0.05,
         "train_loss": 0.3,

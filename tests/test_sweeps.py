@@ -107,6 +107,7 @@ def fake(spec: RunSpec) -> RunRecord:
         spec=spec,
         outcome=Outcome.SOLVED,
         solved_at=1,
+        fitted_at=None,
         steps=1,
         test_error=0.0,
         train_loss=0.0,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import petridish.native
 from petridish.naming import UserError, nearest
 
-ABI = 1  # PETRIDISH_ABI of native/petridish.h
+ABI = 2  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 
@@ -27,7 +27,7 @@ class Piece(ctypes.Structure):
 
 
 class Stage(ctypes.Structure):
-    """`petridish_stage`: a part of a look at the held-out sample."""
+    """`petridish_stage`: a part of a look at a sample."""
 
     _fields_ = [("start", c_int64), ("stop", c_int64), ("limit", c_int64)]
 
@@ -61,6 +61,8 @@ class Spec(ctypes.Structure):
         ("curves", c_int32),
         ("n_stages", c_int32),
         ("stages", POINTER(Stage)),
+        ("n_fit_stages", c_int64),
+        ("fit_stages", POINTER(Stage)),
         ("n_pieces", c_int64),
         ("pieces", POINTER(Piece)),
     ]
@@ -74,6 +76,7 @@ class State(ctypes.Structure):
         ("test_wrong", c_int64),
         ("train_loss", c_double),
         ("n_looks", c_int64),
+        ("fitted_at", c_int64),
     ]
 
 

@@ -65,11 +65,16 @@ class Rates:
 
 @dataclass(frozen=True)
 class Looks:
-    """When a run is measured; `stages` are (start, stop, limit), none for a run without target."""
+    """When a run is measured.
+
+    `stages` of the held-out sample and `fit_stages` of the training sample are (start, stop,
+    limit); none for a run without target, or without interest in its fit.
+    """
 
     every: int
     curves: bool
     stages: Sequence[tuple[int, int, int]]
+    fit_stages: Sequence[tuple[int, int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,10 @@ class RunArguments:
     certify: bool = True
 
 
+def _stages(stages: Sequence[tuple[int, int, int]]) -> ctypes.Array[Stage]:
+    return (Stage * len(stages))(*[Stage(*stage) for stage in stages])
+
+
 class NativeRun:
     """A run under way, to be used by one thread at a time, and in a `with` block."""
 
@@ -128,11 +137,11 @@ class NativeRun:
 
     def _spec(self, given: RunArguments) -> Spec:
         train, looks = given.train, given.looks
-        stages = (Stage * len(looks.stages))(*[Stage(*stage) for stage in looks.stages])
+        stages, fit_stages = _stages(looks.stages), _stages(looks.fit_stages)
         pieces = (Piece * len(given.rates))(
             *[Piece(min(r.start, NEVER), r.rate, r.decay) for r in given.rates]
         )
-        self._kept += [stages, pieces]
+        self._kept += [stages, fit_stages, pieces]
         spec = Spec(
             n=given.n,
             width=self._shape[0],
@@ -151,6 +160,8 @@ class NativeRun:
             curves=looks.curves,
             n_stages=len(stages),
             stages=stages,
+            n_fit_stages=len(fit_stages),
+            fit_stages=fit_stages,
             n_pieces=len(pieces),
             pieces=pieces,
         )

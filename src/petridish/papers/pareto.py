@@ -15,6 +15,11 @@ from petridish.tasks import SparseParity
 from petridish.training import ONLINE, Data, RunSpec, Training
 
 INITS = (Uniform(), Sparse(2))
+WIDTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+SAMPLES = (
+    *(100, 200, 300, 600, 1e3, 2e3, 3e3, 6e3, 1e4, 2e4, 3e4, 6e4),
+    *(1e5, 2e5, 3e5, 6e5, 1e6, ONLINE),
+)
 
 
 def frontier(
@@ -70,10 +75,17 @@ FRONTIER = Experiment(
             seeds=25,
             training=Training(steps=20_000),
         ),
+        "panel": frontier(
+            (SparseParity(50, 3),),
+            widths=WIDTHS[:7],
+            samples=SAMPLES,
+            seeds=50,
+            training=Training(steps=100_000),
+        ),
         "paper": frontier(
             tuple(SparseParity(n, k) for n in (50, 100, 150, 200, 250, 300) for k in (3, 4)),
-            widths=(10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000),
-            samples=(100, 200, 300, 600, 1e3, 2e3, 3e3, 6e3, 1e4, 3e4, 1e5, 3e5, 1e6, ONLINE),
+            widths=WIDTHS,
+            samples=SAMPLES,
             seeds=50,
             training=Training(steps=100_000),
         ),

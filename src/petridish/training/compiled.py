@@ -66,7 +66,13 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
     test = test_examples(specs)
     assert test.packed is not None, "the engine refuses tasks without packed inputs"
     train = [_labelling(spec) for spec in specs] if spec.data.online else _samples(specs)
-    looks = Looks(spec.evaluation.every, spec.evaluation.curves, _stages(spec))
+    evaluation, data = spec.evaluation, spec.data
+    looks = Looks(
+        evaluation.every,
+        evaluation.curves,
+        _stages(data.n_test, training.target_error),
+        () if data.online else _stages(int(data.m), evaluation.fitted_error),
+    )
     keys = (name_key("batches"), name_key("train"), name_key("noise"))
     return [
         RunArguments(
@@ -113,11 +119,10 @@ def _labelling(spec: RunSpec) -> Labelling:
     return Labelling(support, table=table.astype(np.uint8), noise_below=noise_below)
 
 
-def _stages(spec: RunSpec) -> list[tuple[int, int, int]]:
-    target = spec.training.target_error
-    if target is None:
+def _stages(n_examples: int, error: float | None) -> list[tuple[int, int, int]]:
+    if error is None:
         return []
-    return [(stage.start, stage.stop, stage.limit) for stage in stages(spec.data.n_test, target)]
+    return [(stage.start, stage.stop, stage.limit) for stage in stages(n_examples, error)]
 
 
 def rates(spec: RunSpec) -> list[Rates]:
@@ -167,6 +172,7 @@ def _run(
         spec=spec,
         outcome=outcome,
         solved_at=step if outcome is Outcome.SOLVED else None,
+        fitted_at=state.fitted_at if state.fitted_at >= 0 else None,
         steps=step,
         test_error=math.nan if diverged else state.test_wrong / spec.data.n_test,
         train_loss=math.nan if diverged else state.train_loss,

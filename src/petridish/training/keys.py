@@ -16,7 +16,7 @@ from petridish.naming import describe
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
 
-SCHEMA = 1  # rises when a spec comes to mean another run, or a stored column changes
+SCHEMA = 2  # rises when a spec comes to mean another run, or a stored column changes
 
 
 def plain(value: object) -> Any:

@@ -85,10 +85,9 @@ class TrainingSource:
         pool = Pool(parts) if self.online else self.pool
         return pool, torch.from_numpy(places.transpose(1, 0, 2).copy())
 
-    def places(self, row: int) -> Tensor:
-        """Give the places of a row's whole training sample, shape (1, example)."""
-        first = int(self.first[row])
-        return torch.arange(first, first + int(self.specs[row].data.m))[None]
+    def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
+        """Give the places of the training examples start … stop − 1, shape (row, example)."""
+        return torch.from_numpy(self.first[rows])[:, None] + torch.arange(start, stop)
 
 
 class TestSource:

@@ -40,6 +40,8 @@ class RunRecord:
     ----------
     solved_at : int or None
         Step of the evaluation that found the run solved.
+    fitted_at : int or None
+        Step of the first evaluation that found the training sample fitted; None online.
     steps : int
         Steps taken, to success, divergence or the end of the budget.
     test_error : float
@@ -53,6 +55,7 @@ class RunRecord:
     spec: RunSpec
     outcome: Outcome
     solved_at: int | None
+    fitted_at: int | None
     steps: int
     test_error: float
     train_loss: float

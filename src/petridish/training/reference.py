@@ -111,12 +111,17 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
     gauges = Gauges(spec.evaluation.instruments, spec.task, spec.seed, weights())
     losses: list[float] = []
     outcome, step, test_error, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan, math.nan
+    fitted_at: int | None = None
+    fitted_error = None if data.online else spec.evaluation.fitted_error
     while True:
         if step % spec.evaluation.every == 0 or step == training.steps:
             n_wrong = count_wrong(x_test, y_test)
             test_error = n_wrong / data.n_test
             train_loss = sum(losses) / len(losses) if losses else math.nan
             losses.clear()
+            if fitted_at is None and fitted_error is not None:
+                allowed = allowed_errors(int(data.m), fitted_error)
+                fitted_at = step if count_wrong(x_train, y_train) <= allowed else None
             if spec.evaluation.curves:
                 curves.step.append(step)
                 curves.train_loss.append(train_loss)
@@ -154,6 +159,7 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
         spec=spec,
         outcome=outcome,
         solved_at=step if outcome is Outcome.SOLVED else None,
+        fitted_at=fitted_at,
         steps=step,
         test_error=test_error,
         train_loss=train_loss,

@@ -110,12 +110,16 @@ class Evaluation:
     curves : bool
         Keep the loss and the errors of every look; the errors are then those of the whole samples.
         Without curves a look only decides whether the run is solved, at a fraction of the cost.
+    fitted_error : float or None
+        The training sample counts as fitted at the first look that finds at most this error on the
+        whole of it; None does not ask.
     instruments : tuple of str
         Names of `INSTRUMENTS` that are read off the weights at every look, beside the curves.
     """
 
     every: int = 100
     curves: bool = False
+    fitted_error: float | None = 0.01
     instruments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -123,6 +127,11 @@ class Evaluation:
         _check(
             isinstance(self.curves, bool),
             f"Evaluation: curves={self.curves!r}. Give true or false.",
+        )
+        _check(
+            self.fitted_error is None or 0 <= self.fitted_error <= 1,
+            f"Evaluation: fitted_error={self.fitted_error}. "
+            "Give an error rate from 0 to 1, or none not to ask.",
         )
         object.__setattr__(self, "instruments", tuple(self.instruments))
         for name in self.instruments:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from petridish.training.instruments import Gauges
 from petridish.training.numerics import settled
 from petridish.training.pools import Pool, TestSource, TrainingSource
 from petridish.training.record import Curves, Outcome, RunRecord
-from petridish.training.screen import CHUNK, stages
+from petridish.training.screen import CHUNK, Stage, stages
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update
 
@@ -70,6 +70,7 @@ class _Stack:
         self.loss_sum = torch.zeros(len(specs), dtype=torch.float64)
         self.n_losses = 0
         self.recent = torch.zeros(0, len(specs))  # losses of the steps just taken, (step, run)
+        self.fitted_at: list[int | None] = [None] * len(specs)
         self.curves = [Curves() for _ in specs]
         self.gauges = [
             Gauges(spec.evaluation.instruments, spec.task, spec.seed, self._weights_of(run))
@@ -127,6 +128,7 @@ class _Stack:
         losses = (self.loss_sum / self.n_losses).tolist() if self.n_losses else None
         last, curves = step == training.steps, self.specs[0].evaluation.curves
         everyone = list(range(len(self.specs)))
+        self._find_fitted(step)
         passed = self._screen(training.target_error)
         wrong = dict(passed)
         if curves or last:
@@ -162,9 +164,33 @@ class _Stack:
         """Count the errors of the runs that pass every stage; the others are not yet solved."""
         if target_error is None:
             return {}
-        wrong = dict.fromkeys(range(len(self.specs)), 0)
-        for stage in stages(self.specs[0].data.n_test, target_error):
-            counts = self._wrong_between(list(wrong), stage.start, stage.stop)
+        everyone = list(range(len(self.specs)))
+        looks = stages(self.specs[0].data.n_test, target_error)
+        return self._passing(everyone, looks, self._wrong_between)
+
+    def _find_fitted(self, step: int) -> None:
+        """Note the runs whose training sample is fitted now, and was not before."""
+        error = self.specs[0].evaluation.fitted_error
+        if error is None or self.train.online:
+            return
+        waiting: dict[int, list[int]] = {}  # runs by the size of their sample
+        for run, spec in enumerate(self.specs):
+            if self.fitted_at[run] is None:
+                waiting.setdefault(int(spec.data.m), []).append(run)
+        for m, runs in waiting.items():
+            for run in self._passing(runs, stages(m, error), self._train_wrong_between):
+                self.fitted_at[run] = step
+
+    def _passing(
+        self,
+        runs: list[int],
+        looks: Sequence[Stage],
+        wrong_between: Callable[[list[int], int, int], list[int]],
+    ) -> dict[int, int]:
+        """Count the errors of those of `runs` that pass every stage."""
+        wrong = dict.fromkeys(runs, 0)
+        for stage in looks:
+            counts = wrong_between(list(wrong), stage.start, stage.stop)
             wrong = {
                 run: errors + more
                 for (run, errors), more in zip(wrong.items(), counts, strict=True)
@@ -181,12 +207,16 @@ class _Stack:
         rows = [self.rows[run] for run in runs]
         return self._errors(runs, self.test.pool, self.test.places(rows, start, stop))
 
+    def _train_wrong_between(self, runs: list[int], start: int, stop: int) -> list[int]:
+        """Count the errors of `runs` on their training examples start … stop − 1."""
+        rows = [self.rows[run] for run in runs]
+        return self._errors(runs, self.train.pool, self.train.places(rows, start, stop))
+
     def _train_error(self, run: int) -> float:
         data = self.specs[run].data
         if data.online:
             return math.nan
-        places = self.train.places(self.rows[run])
-        return self._errors([run], self.train.pool, places)[0] / data.m
+        return self._train_wrong_between([run], 0, int(data.m))[0] / data.m
 
     def _errors(self, runs: list[int], pool: Pool, places: Tensor) -> list[int]:
         """Count the errors of `runs` at `places` (run, example)."""
@@ -216,6 +246,7 @@ class _Stack:
         self.specs = [self.specs[run] for run in runs]
         self.rows = [self.rows[run] for run in runs]
         self.curves = [self.curves[run] for run in runs]
+        self.fitted_at = [self.fitted_at[run] for run in runs]
         self.gauges = [self.gauges[run] for run in runs]
         self.seconds = [self.seconds[run] for run in runs]
         self._pair_up()
@@ -232,6 +263,7 @@ class _Stack:
             spec=self.specs[run],
             outcome=outcome,
             solved_at=steps if outcome is Outcome.SOLVED else None,
+            fitted_at=self.fitted_at[run],
             steps=steps,
             test_error=test_error,
             train_loss=train_loss,
