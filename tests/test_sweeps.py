@@ -49,7 +49,7 @@ def test_a_sweep_is_the_product_of_its_axes() -> None:
     assert len({run_key(spec) for spec in specs}) == 12
     assert SWEEP.model_steps == 12 * 200
     assert Sweep(TINY, {"training.steps": (10, 20), "seed": (1,)}).model_steps == 30
-    assert [seeds for _, seeds in SWEEP.shapes()] == [3] * 4
+    assert [list(seeds) for _, seeds in SWEEP.cells()] == [[0, 1, 2]] * 4
 
 
 def test_settings_narrow_and_widen() -> None:

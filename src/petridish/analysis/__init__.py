@@ -11,6 +11,7 @@ from petridish.analysis.claims import (
     Verdict,
 )
 from petridish.analysis.estimate import (
+    anytime_interval,
     bootstrap_median,
     censored_median,
     mean_difference,
@@ -27,6 +28,7 @@ __all__ = [
     "NeverDecreases",
     "Rule",
     "Verdict",
+    "anytime_interval",
     "bootstrap_median",
     "censored_median",
     "decrease_test",

@@ -41,6 +41,46 @@ def wilson_interval(
     return low, high
 
 
+def anytime_interval(
+    solved: int | NDArray[Any], runs: int | NDArray[Any], *, level: float = 0.95
+) -> tuple[Floats, Floats]:
+    r"""Bound a success probability whenever one stopped, for whatever reason.
+
+    Parameters
+    ----------
+    solved, runs : int or array
+        Runs that solved the task, and runs made.
+    level : float, default=0.95
+        Probability that no interval of the whole sequence, after 1, 2, 3 … runs, misses.
+
+    Returns
+    -------
+    low, high : array
+        The ends of all :math:`p` with :math:`B(s + ½, f + ½) / (B(½, ½)\, p^s (1 - p)^f) <
+        1 / (1 - level)` for s runs solved and f not: a likelihood ratio that under p is a
+        martingale of mean 1 [Ville 1939; Robbins 1970]. Wider than Wilson's, as it must be.
+    """
+    from scipy.special import betaln, xlog1py, xlogy  # slow to import
+
+    s, n = np.broadcast_arrays(np.asarray(solved, np.float64), np.asarray(runs, np.float64))
+    mixture = betaln(s + 0.5, n - s + 0.5) - betaln(0.5, 0.5) + np.log(1 - level)
+
+    def outside(p: Floats) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = mixture - xlogy(s, p) - xlog1py(n - s, -p) >= 0
+        return found
+
+    best = np.where(n > 0, s / np.maximum(n, 1), 0.5)  # the ratio falls to here, then rises
+    ends = []
+    for edge in (0.0, 1.0):
+        out, inside = np.full(s.shape, edge), best.copy()
+        for _ in range(50):
+            middle = (out + inside) / 2
+            beyond = outside(middle)
+            out, inside = np.where(beyond, middle, out), np.where(beyond, inside, middle)
+        ends.append(np.where((best == edge) | (n == 0), edge, inside))
+    return ends[0], ends[1]
+
+
 def mean_difference(
     better: Floats, worse: Floats, *, level: float = 0.95
 ) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.analysis.cells import Grid
+from petridish.sweeps.adaptive import first_seeds
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +24,16 @@ def frontier_index(success: NDArray[Any], *, target: float = 0.5) -> NDArray[np.
     first = np.argmax(reached, axis=-1)
     index: NDArray[np.int64] = np.where(reached.any(axis=-1), first, success.shape[-1])
     return index
+
+
+def replayed_frontiers(counts: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the frontier of all runs, and of those that adaptive allocation would have made."""
+    made = first_seeds(counts.outcome)
+    with np.errstate(invalid="ignore"):
+        whole = np.nan_to_num(counts.solved / counts.runs)
+    kept = np.where(made, counts.outcome, np.nan)
+    part = np.nansum(kept, axis=-1) / np.maximum((~np.isnan(kept)).sum(axis=-1), 1)
+    return frontier_index(whole), frontier_index(part)
 
 
 def sample_sizes(columns: Sequence[float]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,20 +60,32 @@ def plan(
     scale: Scale = None,
     store: StoreDir = DEFAULT_STORE,
     settings: Settings = None,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Replay adaptive allocation on what is stored.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Price a sweep on this machine before it runs."""
     from petridish.store import Store
+    from petridish.sweeps.adaptive import replay
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    for spec, _ in sweep.shapes():
+    for spec, _ in sweep.cells():
         spec.check()
     cost = price(sweep, calibrate())
     reading = Store(store).read()
-    stored = len(sweep.among(reading.table))
+    runs = sweep.among(reading.table)
+    stored = len(runs)
     say_problems(reading)
+    spent = replay(sweep, runs) if adaptive else None
+    if adaptive and spent is None:
+        raise UserError(
+            f"The store {store} lacks runs that adaptive allocation would want, so that it cannot "
+            f"be replayed. Run `petridish run {name} --adaptive` first, with the same --scale, "
+            "--set and --store."
+        )
     if json:
         print_json(
             {
@@ -83,6 +96,7 @@ def plan(
                 "seconds": cost.seconds,
                 "jobs": cost.jobs,
                 "stored": stored,
+                **({"adaptive": asdict(spent) | {"share": spent.share}} if spent else {}),
             }
         )
         return exit_code(reading.problems)
@@ -91,6 +105,13 @@ def plan(
     typer.echo(f"at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine")
     for machines in (10, 100):
         typer.echo(f"at most {clock(cost.seconds / machines)} on {machines} such machines")
+    if spent:
+        unknown = f" ({spent.estimated} runs not stored: estimated)" if spent.estimated else ""
+        typer.echo(
+            f"adaptive allocation would have made {spent.runs} of {spent.all_runs} runs, "
+            f"{count(spent.model_steps)} of {count(spent.all_model_steps)} model-steps "
+            f"({spent.share:.1%}){unknown}"
+        )
     return exit_code(reading.problems)
 
 

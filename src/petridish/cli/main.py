@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from petridish import __version__
-from petridish.cli import catalogue, running, storing
+from petridish.cli import catalogue, running, storing, trading
 from petridish.naming import UserError
 
 INTERRUPTED = 130
@@ -40,6 +40,7 @@ for function in (
     catalogue.plan,
     catalogue.verdicts,
     catalogue.figure,
+    trading.frontier,
     catalogue.report,
     catalogue.bench,
 ):

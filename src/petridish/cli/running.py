@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 Engine = Annotated[str, typer.Option(help="auto, native, torch or reference.")]
 Executor = Annotated[str, typer.Option(help="local (one process a core) or inline (this one).")]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if not given.")]
+Adaptive = Annotated[
+    bool, typer.Option("--adaptive", help="More seeds only where success may be ½.")
+]
 
 
 def demo(store: StoreDir = DEFAULT_STORE, out: Out = DEFAULT_OUT) -> int:
@@ -65,12 +68,20 @@ def run(
     executor: Executor = "local",
     jobs: Jobs = None,
     settings: Settings = None,
+    adaptive: Adaptive = False,
     json: Json = False,
 ) -> int:
     """Train what the store lacks of an experiment; judge its claims."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
     summary = _carry_out(
-        experiment, sweep, store, quiet=json, engine=engine, executor=executor, jobs=jobs
+        experiment,
+        sweep,
+        store,
+        quiet=json,
+        engine=engine,
+        executor=executor,
+        jobs=jobs,
+        adaptive=adaptive,
     )
     reading = read_runs(store)
     runs = sweep.among(reading.table)
@@ -101,6 +112,7 @@ def _carry_out(
     engine: str = "auto",
     executor: str = "local",
     jobs: int | None = None,
+    adaptive: bool = False,
 ) -> Summary:
     from petridish.store import Store
     from petridish.sweeps import make_progress, run_sweep
@@ -113,6 +125,7 @@ def _carry_out(
         jobs=jobs,
         progress=make_progress(experiment.id, quiet=quiet),
         user_file=experiment.user_file,
+        adaptive=adaptive,
     )
 
 

@@ -90,5 +90,5 @@ def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
 def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
-    total = sum(rates.of(spec) * spec.training.steps * seeds for spec, seeds in sweep.shapes())
+    total = sum(rates.of(spec) * spec.training.steps * len(seeds) for spec, seeds in sweep.cells())
     return Price(len(sweep), sweep.model_steps, total / workers, workers)

@@ -10,6 +10,7 @@ from random import Random
 
 from petridish.naming import UserError, nearest
 from petridish.store import Store
+from petridish.sweeps.adaptive import allocate
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
 from petridish.sweeps.progress import Progress, Tally
@@ -45,6 +46,7 @@ def run_sweep(
     jobs: int | None = None,
     progress: Progress | None = None,
     user_file: Path | None = None,
+    adaptive: bool = False,
 ) -> Summary:
     """Carry out the runs of a sweep that the store does not have.
 
@@ -58,6 +60,9 @@ def run_sweep(
         Worker processes; one a core if not given.
     user_file : Path, optional
         The file that declares the sweep's own classes, which workers must import.
+    adaptive : bool
+        Give further seeds only to the cells of which it is unclear on which side of ½ their
+        success lies (`petridish.sweeps.adaptive`).
 
     Returns
     -------
@@ -69,13 +74,26 @@ def run_sweep(
     if engine != "auto":
         load_engine(engine)  # refuses an unknown name, also where nothing is left to train
     by_key = check_all(sweep.specs())
-    return run_specs(
-        by_key,
-        store,
-        engine,
-        _executor(executor, jobs or cores(), user_file),
-        progress or Progress(),
-    )
+    workers = _executor(executor, jobs or cores(), user_file)
+    shown = progress or Progress()
+    if not adaptive:
+        return run_specs(by_key, store, engine, workers, shown)
+    store.prepare()
+    total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
+    total = replace(total, skipped=len(store.keys() & by_key.keys()))
+    while missing := allocate(sweep, store.read().table).missing:
+        more = run_specs(missing, store, engine, workers, shown)
+        total = Summary(
+            total.runs,
+            total.skipped,
+            total.done + more.done,
+            total.solved + more.solved,
+            total.model_steps + more.model_steps,
+            total.seconds + more.seconds,
+        )
+        if more.done + more.skipped < more.runs:
+            break  # stopped on the way
+    return total
 
 
 def _executor(name: str, jobs: int, user_file: Path | None) -> Executor:

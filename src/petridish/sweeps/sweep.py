@@ -44,11 +44,13 @@ class Sweep:
     """The product of `axes` applied to `base`; the last axis varies fastest.
 
     An axis is a path into the spec with its values: ``{"model.width": (10, 100), "seed":
-    range(10)}`` is a sweep of 20 runs.
+    range(10)}`` is a sweep of 20 runs. `also` are further grids that belong to it: what is to be
+    compared need not be one product.
     """
 
     base: RunSpec
     axes: Mapping[str, Sequence[Any]]
+    also: tuple[Sweep, ...] = ()
 
     def __post_init__(self) -> None:
         for axis, values in self.axes.items():
@@ -59,13 +61,13 @@ class Sweep:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
 
     def __len__(self) -> int:
-        return prod(len(values) for values in self.axes.values())
+        own = prod(len(values) for values in self.axes.values())
+        return own + sum(len(part) for part in self.also)
 
     @property
     def model_steps(self) -> int:
         """Count the steps of all runs if none ends early."""
-        steps = self.axes.get("training.steps", [self.base.training.steps])
-        return len(self) // len(steps) * int(sum(steps))
+        return sum(spec.training.steps * len(seeds) for spec, seeds in self.cells())
 
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""
@@ -74,13 +76,17 @@ class Sweep:
             for axis, value in zip(self.axes, values, strict=True):
                 spec = with_value(spec, axis, value)
             yield spec
+        for part in self.also:
+            yield from part.specs()
 
-    def shapes(self) -> Iterator[tuple[RunSpec, int]]:
-        """Give every run that differs in more than its seed, and how many seeds it has."""
-        seeds = len(self.axes.get("seed", [0]))
-        cells = {axis: values for axis, values in self.axes.items() if axis != "seed"}
-        for spec in Sweep(self.base, cells).specs():
+    def cells(self) -> Iterator[tuple[RunSpec, Sequence[int]]]:
+        """Give every run that differs in more than its seed, and its seeds."""
+        seeds = self.axes.get("seed", [self.base.seed])
+        apart = {axis: values for axis, values in self.axes.items() if axis != "seed"}
+        for spec in Sweep(self.base, apart).specs():
             yield spec, seeds
+        for part in self.also:
+            yield from part.cells()
 
     def narrowed(self, settings: Sequence[str]) -> Sweep:
         """Give the sweep with other values on some axes, each as `axis=v1,v2,…`.
@@ -104,7 +110,7 @@ class Sweep:
             if not equals or not values:
                 raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
             axes[axis] = tuple(dict.fromkeys(values))
-        return Sweep(base, axes)
+        return Sweep(base, axes, tuple(part.narrowed(settings) for part in self.also))
 
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
@@ -114,11 +120,16 @@ class Sweep:
         """
         import polars as pl
 
-        cells = pl.Series([cell_text(spec) for spec, _ in self.shapes()], dtype=pl.String)
-        seeds = pl.Series(self.axes.get("seed", [self.base.seed]), dtype=pl.Int128)
+        wanted: dict[tuple[int, ...], list[str]] = {}  # cells by their seeds: few sets of many
+        for spec, seeds in self.cells():
+            wanted.setdefault(tuple(seeds), []).append(cell_text(spec))
         cell = pl.col("spec").str.replace(SEED_TEXT, "")
         seed = pl.col("spec").str.extract(SEED_TEXT).cast(pl.Int128)
-        return table.filter(cell.is_in(cells.implode()) & seed.is_in(seeds.implode()))
+        belongs = pl.lit(value=False)
+        for numbers, texts in wanted.items():
+            among = pl.Series(texts, dtype=pl.String), pl.Series(numbers, dtype=pl.Int128)
+            belongs |= cell.is_in(among[0].implode()) & seed.is_in(among[1].implode())
+        return table.filter(belongs)
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
@@ -161,7 +172,7 @@ def _fitting(current: object, text: str, axis: str) -> Any:
                 "Write such as (0,1,2)."
             )
         return value
-    if isinstance(current, bool) or axis == "training.target_error":
+    if isinstance(current, bool) or axis in ("training.target_error", "evaluation.fitted_error"):
         return value  # the spec itself refuses what it cannot use
     if is_dataclass(current):
         raise UserError(
