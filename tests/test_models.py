@@ -18,6 +18,7 @@ from petridish.models import (
     Identity,
     Init,
     KaimingGaussian,
+    OverSparse,
     Paired,
     Power,
     ReLU,
@@ -36,6 +37,7 @@ ALL_INITS: list[Any] = [
     Sparse(2),
     Paired(),
     Paired(Sparse(3)),
+    OverSparse(3, 4),
 ]
 ALL_MODELS = [
     MLP(6),

@@ -5,6 +5,7 @@ from petridish.models.base import Init, Model, Parameter
 from petridish.models.inits import (
     Bernoulli,
     KaimingGaussian,
+    OverSparse,
     Paired,
     Sparse,
     Uniform,
@@ -14,7 +15,8 @@ from petridish.models.mlp import MLP
 
 ACTIVATIONS: dict[str, type] = {a.name: a for a in (ReLU, Power, Identity)}
 INITS: dict[str, type] = {
-    i.name: i for i in (Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired)
+    i.name: i
+    for i in (Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse)
 }
 MODELS: dict[str, type] = {m.name: m for m in (MLP,)}
 
@@ -29,6 +31,7 @@ __all__ = [
     "Init",
     "KaimingGaussian",
     "Model",
+    "OverSparse",
     "Paired",
     "Parameter",
     "Power",

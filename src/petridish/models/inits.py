@@ -126,17 +126,51 @@ class Paired:
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw by `base`, then copy one half of the last hidden layer onto the other."""
-        width = parameters[-1].fan_in
-        if width % 2:
-            raise UserError(
-                f"Paired: the last hidden layer has {width} neurons, which cannot be paired. "
-                f"Give an even width, such as {width + 1}."
-            )
-        drawn = self.base.draw(parameters, seeds)
-        half = width // 2
-        for hidden in drawn[-4:-2]:  # the last hidden layer's weights and biases
-            hidden[:, half:] = hidden[:, :half]
-        output, bias = drawn[-2:]
-        output[..., half:] = -output[..., :half]
-        bias[:] = 0
-        return drawn
+        return _paired("Paired", parameters, self.base.draw(parameters, seeds))
+
+
+def _paired(name: str, parameters: Sequence[Parameter], drawn: list[Weights]) -> list[Weights]:
+    """Make the second half of the last hidden layer the opposite of the first."""
+    width = parameters[-1].fan_in
+    if width % 2:
+        raise UserError(
+            f"{name}: the last hidden layer has {width} neurons, which cannot be paired. "
+            f"Give an even width, such as {width + 1}."
+        )
+    half = width // 2
+    for hidden in drawn[-4:-2]:  # the last hidden layer's weights and biases
+        hidden[:, half:] = hidden[:, :half]
+    output, bias = drawn[-2:]
+    output[..., half:] = -output[..., :half]
+    bias[:] = 0
+    return drawn
+
+
+@dataclass(frozen=True)
+class OverSparse:
+    """The start of Theorem 4's algorithm for parities of k bits [PF App. B.2.2].
+
+    Pairs of neurons that cancel; each has s weights 1 and the rest 0, a bias drawn from
+    β_i = (−k + 2i + 1/16) / 2k, and an output weight ±1. The text draws i from 1 … k/2 − 1, with
+    which no second layer represents the parity; i = 0 … k/2 − 1 does (docs/theory.md).
+    """
+
+    name: ClassVar[str] = "over_sparse"
+
+    s: int
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("OverSparse", 1, s=self.s)
+        if self.k < 2 or self.k % 2:
+            raise UserError(f"OverSparse: k={self.k}. Give an even number of at least 2.")
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw weights, biases and signs; then one half of the neurons cancels the other."""
+        drawn = Sparse(self.s).draw(parameters, seeds)
+        biases, outputs = parameters[1], parameters[-2]
+        i = init_stream(biases, seeds).integers(self.k // 2, 0, biases.size)
+        drawn[1] = ((-self.k + 2 * i + 1 / 16) / (2 * self.k)).astype(np.float32)
+        signs = init_stream(outputs, seeds).signs(0, outputs.size).astype(np.float32)
+        drawn[-2] = signs.reshape(len(seeds), *outputs.shape)
+        return _paired("OverSparse", parameters, drawn)

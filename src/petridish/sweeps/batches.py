@@ -24,7 +24,7 @@ class Batch:
 def run_cost(spec: RunSpec) -> float:
     """Estimate the work of one run; the constant is what a step costs however small the net."""
     weights = sum(parameter.size for parameter in spec.parameters)
-    return float(spec.training.steps) * (spec.training.batch_size * weights + 20_000)
+    return float(spec.training.steps) * (spec.examples_a_step * weights + 20_000)
 
 
 def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:

@@ -56,7 +56,7 @@ class Rates:
 
 def _work(spec: RunSpec) -> float:
     weights = sum(parameter.size for parameter in spec.parameters)
-    return float(spec.training.batch_size * weights)
+    return float(spec.examples_a_step * weights)
 
 
 def calibrate(engine: str = "auto", widths: Sequence[int] = CALIBRATION_WIDTHS) -> Rates:

@@ -26,6 +26,7 @@ KINDS: dict[str, dict[str, type]] = {
     "optimiser": OPTIMISERS,
 }
 """The choices for a field of each name."""
+MAY_BE_NONE = ("training.batch_size", "training.target_error", "evaluation.fitted_error")
 MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger
 SHORT = {
     "n": "task.n",
@@ -172,7 +173,7 @@ def _fitting(current: object, text: str, axis: str) -> Any:
                 "Write such as (0,1,2)."
             )
         return value
-    if isinstance(current, bool) or axis in ("training.target_error", "evaluation.fitted_error"):
+    if isinstance(current, bool) or (axis in MAY_BE_NONE and value is None):
         return value  # the spec itself refuses what it cannot use
     if is_dataclass(current):
         raise UserError(

@@ -31,6 +31,7 @@ from petridish.training.optimisers import (
 )
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
+from petridish.training.tickets import Ticket
 
 __all__ = [
     "ENGINES",
@@ -60,6 +61,7 @@ __all__ = [
     "Schedule",
     "Silent",
     "Square",
+    "Ticket",
     "Training",
     "cell_text",
     "choose_engine",

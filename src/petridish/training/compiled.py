@@ -77,7 +77,7 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
     return [
         RunArguments(
             n=spec.task.n_inputs,
-            batch_size=training.batch_size,
+            batch_size=spec.examples_a_step,
             steps=training.steps,
             loss=training.loss.name,
             seed=each.seed,

@@ -11,6 +11,7 @@ from petridish.models.base import Weights
 from petridish.seeds import Streams
 from petridish.tasks import Examples
 from petridish.training.spec import RunSpec
+from petridish.training.tickets import Ticket
 
 
 def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
@@ -51,9 +52,11 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
     """Draw which training examples the steps `step` … `step + steps − 1` see.
 
     Shape (run, steps, batch). The specs agree in m and batch size; index i of step t takes
-    half-word t·B + i of the stream "batches".
+    half-word t·B + i of the stream "batches". A full batch takes the sample in its order.
     """
-    data, batch = specs[0].data, specs[0].training.batch_size
+    data, batch = specs[0].data, specs[0].examples_a_step
+    if specs[0].training.batch_size is None:
+        return np.broadcast_to(np.arange(batch), (len(specs), steps, batch))
     streams = Streams([spec.seed for spec in specs], "batches")
     drawn = streams.integers(int(data.m), step * batch, steps * batch)
     return drawn.reshape(len(specs), steps, batch)
@@ -61,4 +64,6 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
     """Draw the initial values of every parameter; the specs agree in all but their seeds."""
+    if isinstance(specs[0].init, Ticket):
+        return specs[0].init.start(specs)
     return specs[0].init.draw(specs[0].parameters, [spec.seed for spec in specs])

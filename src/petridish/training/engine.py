@@ -110,7 +110,7 @@ class Torch:
             training.loss,
             training.optimiser,
             training.schedule,
-            training.batch_size,
+            (training.batch_size, spec.examples_a_step),
             training.steps,
             training.target_error,
             spec.evaluation,
@@ -119,7 +119,8 @@ class Torch:
     def stack_size(self, spec: RunSpec) -> int:
         """Fill the cache: enough runs to hide the cost of a call, no more than the core holds."""
         weights = sum(parameter.size for parameter in spec.parameters)
-        return max(2, min(256, 128_000 // weights))
+        activations = spec.examples_a_step * sum(p.fan_out for p in spec.parameters)
+        return max(2, min(256, 128_000 // weights, 4_000_000 // activations))
 
     def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
         """Carry out the runs together."""
@@ -159,6 +160,8 @@ class Native:
             return f"it has no loss {training.loss.name}"
         if training.optimiser != SGD():
             return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
+        if training.batch_size is None:
+            return "it takes minibatches, and this run takes the whole sample at every step"
         if training.batch_size > MAX_BATCH:
             return (
                 f"it takes batches of up to {MAX_BATCH}, and the batch size is "
@@ -180,7 +183,7 @@ class Native:
 
     def stack_size(self, spec: RunSpec) -> int:
         """Give a few seconds of work if no run ends early: enough to draw together, few to wait."""
-        blocks = -(-spec.training.batch_size // 32)
+        blocks = -(-spec.examples_a_step // 32)
         step_seconds = 1e-6 + 1e-9 * blocks * sum(p.size for p in spec.parameters)
         return max(1, min(64, int(STACK_SECONDS / (spec.training.steps * step_seconds))))
 

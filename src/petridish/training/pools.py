@@ -51,7 +51,8 @@ class TrainingSource:
     def __init__(self, specs: Sequence[RunSpec]) -> None:
         self.specs = specs
         self.online = specs[0].data.online
-        self.batch_size = specs[0].training.batch_size
+        self.batch_size = specs[0].examples_a_step
+        self.full = specs[0].training.batch_size is None
         self.group_of = np.zeros(len(specs), np.int64)
         self.first = np.zeros(len(specs), np.int64)  # place of each row's example 0
         parts, end = [], 0
@@ -67,6 +68,8 @@ class TrainingSource:
 
     def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Tensor]:
         """Give a pool and the places in it of each step's examples, shape (step, row, batch)."""
+        if self.full:
+            return self.pool, self.places(rows, 0, self.batch_size).expand(steps, -1, -1)
         places = np.empty((len(rows), steps, self.batch_size), np.int64)
         parts, end = [], 0
         groups = self.group_of[rows]

@@ -81,17 +81,22 @@ def _schedule(parts: Sequence[Part], optimiser: torch.optim.Optimizer, step: int
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out the runs one after another, until the monitor stops them."""
     for spec in specs:
-        with settled():
-            record = _run(spec, monitor)
+        _, record = trained_network(spec, monitor)
         if record is None:
             return
         yield record
 
 
-def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
+def trained_network(spec: RunSpec, monitor: Monitor) -> tuple[nn.Module, RunRecord | None]:
+    """Train one network; there is no record if the monitor stopped it."""
+    network = _network(spec)
+    with settled():
+        return network, _run(spec, network, monitor)
+
+
+def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | None:
     started = time.perf_counter()
     training, data, loss_of = spec.training, spec.data, spec.training.loss
-    network = _network(spec)
     optimiser, parts = _optimiser(spec, network), spec.rates()
     test = test_examples([spec])
     x_test, y_test = torch.from_numpy(test.x[0]), torch.from_numpy(test.labels[0])
@@ -139,7 +144,8 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
             if monitor.stopped():
                 return None
         if data.online:
-            fresh = training_examples([spec], step * training.batch_size, training.batch_size)
+            batch = spec.examples_a_step
+            fresh = training_examples([spec], step * batch, batch)
             x, y = torch.from_numpy(fresh.x[0]), torch.from_numpy(fresh.labels[0])
         else:
             index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])

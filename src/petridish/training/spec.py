@@ -66,8 +66,9 @@ class Training:
     ----------
     learning_rate, weight_decay : float
         The paper's η and λ, before the schedule's factors.
-    batch_size : int
-        Examples a step (the paper's B), drawn with replacement from the m training examples.
+    batch_size : int or None
+        Examples a step (the paper's B), drawn with replacement from the m training examples; None
+        takes the whole sample at every step: plain gradient descent.
     steps : int
         The budget (the paper's T): the run ends as OUT_OF_STEPS there.
     target_error : float or None
@@ -79,7 +80,7 @@ class Training:
     learning_rate: float = 0.1
     weight_decay: float = 0.01
     schedule: Schedule = Schedule()
-    batch_size: int = 32
+    batch_size: int | None = 32
     steps: int = 100_000
     target_error: float | None = 0.1
 
@@ -91,7 +92,9 @@ class Training:
                 f"Training: {name}={value}. Give a finite number of at least 0.",
             )
             object.__setattr__(self, name, float(value))
-        check_whole("Training", 1, batch_size=self.batch_size, steps=self.steps)
+        check_whole("Training", 1, steps=self.steps)
+        if self.batch_size is not None:
+            check_whole("Training", 1, batch_size=self.batch_size)
         _check(
             self.target_error is None or 0 <= self.target_error <= 1,
             f"Training: target_error={self.target_error}. "
@@ -175,6 +178,16 @@ class RunSpec:
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
         )
+        _check(
+            not (self.data.online and self.training.batch_size is None),
+            "RunSpec: batch_size=None takes the whole sample at every step, but online there is "
+            "none. Give a finite data.m or a batch size.",
+        )
+
+    @property
+    def examples_a_step(self) -> int:
+        """Examples that a step sees: the batch size, or the whole sample."""
+        return int(self.data.m) if self.training.batch_size is None else self.training.batch_size
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -1,0 +1,89 @@
+"""Lottery tickets: begin with the neurons that came to matter in another run [PF App. C.2]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.models import MLP, Init, Sparse
+from petridish.models.base import Parameter, Weights
+from petridish.naming import UserError, check_whole
+from petridish.training.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """Start as a few neurons of a wider network did, before that was trained.
+
+    The parent is the run that this one would be with `width` neurons, started by `base` at
+    `seed`. Of its neurons as many are kept as the run has, with the weights they started with;
+    the output's bias is the parent's too. What the run sees in training is its own seed's.
+
+    Attributes
+    ----------
+    chosen : "largest" or "random"
+        The neurons whose incoming weights have the largest norm when the parent's training ends;
+        or neurons of a new network for every run, the control: its parent is not trained, and
+        starts at the run's own seed.
+    """
+
+    name: ClassVar[str] = "ticket"
+
+    chosen: Literal["largest", "random"] = "largest"
+    width: int = 100
+    base: Init = Sparse(2)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole("Ticket", 1, width=self.width)
+        check_whole("Ticket", 0, seed=self.seed)
+        if self.chosen not in ("largest", "random"):
+            raise UserError(f"Ticket: chosen={self.chosen!r}. Give 'largest' or 'random' neurons.")
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Refuse a network that is wider than its parent; the rest takes the whole run."""
+        kept = parameters[0].fan_out
+        if len(parameters) != 4 or kept > self.width:
+            raise UserError(
+                f"Ticket: {kept} neurons in {len(parameters) // 2} layers cannot be a part of a "
+                f"two-layer network of {self.width}. Give a two-layer model of at most that width."
+            )
+        if seeds:
+            raise TypeError("a ticket depends on more than its seed: draw it by initial_weights")
+        return []
+
+    def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
+        """Give the first weights of runs that agree in all but their seeds."""
+        each = [self._start(spec) for spec in specs]
+        return [np.stack(weights) for weights in zip(*each, strict=True)]
+
+    def _start(self, spec: RunSpec) -> list[Weights]:
+        if self.chosen == "largest" and getattr(spec.task, "support", ()) is None:
+            raise UserError(
+                "Ticket: the task draws its support anew for every seed, so that the parent would "
+                "have learned another function. Give the task a support."
+            )
+        parent = replace(spec, model=MLP(self.width), init=self.base, seed=self.seed)
+        if self.chosen == "random":
+            parent = replace(parent, seed=spec.seed)
+        weight, bias, output, last = (
+            drawn[0] for drawn in self.base.draw(parent.parameters, [parent.seed])
+        )
+        kept = spec.parameters[0].fan_out
+        # The neurons of a fresh network come in no order: the first are as random as any.
+        neurons = _largest(parent, kept) if self.chosen == "largest" else np.arange(kept)
+        return [weight[neurons], bias[neurons], output[:, neurons], last]
+
+
+@lru_cache(maxsize=64)
+def _largest(parent: RunSpec, kept: int) -> NDArray[np.int64]:
+    """Train the parent, and name the neurons of largest incoming weights, in their order."""
+    from petridish.training.final import final_weights
+
+    norms = np.linalg.norm(final_weights(parent)[0].astype(np.float64), axis=1)
+    return np.sort(np.argsort(-norms, kind="stable")[:kept])
