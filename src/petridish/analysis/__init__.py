@@ -10,6 +10,7 @@ from petridish.analysis.claims import (
     Rule,
     Verdict,
 )
+from petridish.analysis.comparisons import BestOrTied, TicketsWin
 from petridish.analysis.estimate import (
     anytime_interval,
     bootstrap_median,
@@ -17,16 +18,24 @@ from petridish.analysis.estimate import (
     mean_difference,
     wilson_interval,
 )
+from petridish.analysis.outcomes import Groks
+from petridish.analysis.times import Quicker, SlowAtTheEdge, Valley
 from petridish.analysis.trend import decrease_test, holm, trend_test
 
 __all__ = [
     "Beats",
+    "BestOrTied",
     "Claim",
     "Finding",
     "FrontierShrinks",
+    "Groks",
     "Judgement",
     "NeverDecreases",
+    "Quicker",
     "Rule",
+    "SlowAtTheEdge",
+    "TicketsWin",
+    "Valley",
     "Verdict",
     "anytime_interval",
     "bootstrap_median",

@@ -57,12 +57,23 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement that can come out false."""
+    """A statement that can come out false.
+
+    Attributes
+    ----------
+    name, text, source : str
+        A letter within its experiment, the sentence, and where it comes from.
+    rule : Rule
+        How it is judged.
+    paper : str
+        What the source reports, for a reader to set beside what was found here.
+    """
 
     name: str
     text: str
     source: str
     rule: Rule
+    paper: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,7 @@ class Verdict:
             "n": finding.n,
             "level": self.level,
             "text": self.claim.text,
+            "paper": self.claim.paper,
             "source": self.claim.source,
             "quantity": finding.quantity,
             "remark": finding.remark,
@@ -109,7 +121,8 @@ def nothing(quantity: str, remark: str) -> Finding:
     return Finding(Judgement.UNDECIDED, math.nan, math.nan, math.nan, quantity, 0, remark)
 
 
-def _by_interval(low: float, high: float, neutral: float) -> Judgement:
+def by_interval(low: float, high: float, neutral: float) -> Judgement:
+    """Judge an effect by the side of `neutral` on which its interval lies."""
     if low > neutral:
         return Judgement.SUPPORTED
     if high < neutral:
@@ -159,7 +172,7 @@ class FrontierShrinks:
         estimate = np.exp(np.mean(np.log(sizes[best[:, 0]] / sizes[best[:, -1]])))
         grows = (drawn[..., 1:] > drawn[..., :-1]).mean(axis=0)  # (stratum, step)
         growing = np.argwhere(grows > 1 - level / grows.size)
-        judgement = _by_interval(float(low), float(high), 1.0)
+        judgement = by_interval(float(low), float(high), 1.0)
         if len(growing):
             judgement = Judgement.CONTRADICTED
         return Finding(
@@ -265,7 +278,7 @@ class Beats:
         estimate, low, high = mean_difference(better, worse, level=1 - level)
         gain = better.mean(axis=1) - worse.mean(axis=1)
         remark = f"{(gain > 0).sum()} of {len(gain)} cells higher, {(gain < 0).sum()} lower"
-        judgement = _by_interval(low, high, 0.0)
+        judgement = by_interval(low, high, 0.0)
         return Finding(judgement, estimate, low, high, quantity, outcome.size, remark)
 
 

@@ -103,7 +103,7 @@ def mean_difference(
     """
     each = (better - worse).mean(axis=0)  # (seed,)
     estimate = float(each.mean())
-    half = _student(each, level)
+    half = student_half_width(each, level)
     runs = better.shape[1]
     p1, p2 = better.mean(axis=1), worse.mean(axis=1)
     low1, high1 = wilson_interval(better.sum(axis=1), np.full(len(p1), runs), level=level)
@@ -113,7 +113,7 @@ def mean_difference(
     return estimate, estimate - max(down, half), estimate + max(up, half)
 
 
-def _student(values: Floats, level: float) -> float:
+def student_half_width(values: Floats, level: float) -> float:
     """Give half the width of Student's interval for a mean; infinite for a single value."""
     from scipy.special import stdtrit  # slow to import
 

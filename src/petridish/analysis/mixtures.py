@@ -159,12 +159,14 @@ def _options(cell: pl.DataFrame, target: float) -> list[Mixture]:
 def _least_compute(run: dict[str, Any], target: float) -> float:
     """Give Proposition 3's least width × steps × restarts at the run's m, for a sparse parity.
 
-    R restarts of a width are one network of R times as many parameters.
+    A neuron has n + 2 parameters, and R restarts are one network of R times as many.
     """
+    from petridish.theory.bounds import sq_bound
+
     if not str(run["task"]).startswith("sparse_parity("):
         return math.nan
     n, k = int(run["task.n"]), int(run["task.k"])
-    return math.comb(n, k) * target / (2 * run["data.m"] * (n + 2))
+    return sq_bound(n, k) * target / (float(run["data.m"]) * (n + 2))
 
 
 def _undominated(resources: NDArray[np.float64]) -> NDArray[np.bool_]:

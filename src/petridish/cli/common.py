@@ -24,9 +24,7 @@ DEFAULT_OUT = Path("petridish-out")
 Id = Annotated[
     str, typer.Argument(metavar="ID", help="An experiment, or the path of a file of your own.")
 ]
-Scale = Annotated[
-    str | None, typer.Option(help="smoke, demo, laptop or paper; laptop if not given.")
-]
+Scale = Annotated[str | None, typer.Option(help="smoke, laptop, paper …; laptop if not given.")]
 StoreDir = Annotated[Path, typer.Option("--store", help="The folder that keeps the runs.")]
 Out = Annotated[Path, typer.Option(help="The folder for figures.")]
 Settings = Annotated[

@@ -83,7 +83,7 @@ def run(
         jobs=jobs,
         adaptive=adaptive,
     )
-    reading = read_runs(store)
+    reading = read_runs(store, curves=sweep.base.evaluation.curves)
     runs = sweep.among(reading.table)
     verdicts = experiment.judge(runs)
     if json:
@@ -96,7 +96,7 @@ def run(
             }
         )
         return exit_code(reading.problems)
-    if {"model.width", "data.m"} <= set(sweep.axes):
+    if all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m")):
         typer.echo(text_frontier(runs))
     _print_verdicts(experiment, verdicts)
     _print_summary(summary)

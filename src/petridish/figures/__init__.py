@@ -1,8 +1,20 @@
 """Drawings in one style, functions of tables. matplotlib is imported when something is drawn."""
 
 from petridish.figures.curves import training_curves
-from petridish.figures.heat_map import success_heat_map
+from petridish.figures.heat_map import class_map, success_heat_map
 from petridish.figures.mixtures import mixture_front
+from petridish.figures.slices import success_slices
+from petridish.figures.sparsity import sparsity_curves
 from petridish.figures.style import save
+from petridish.figures.tickets import ticket_curves
 
-__all__ = ["mixture_front", "save", "success_heat_map", "training_curves"]
+__all__ = [
+    "class_map",
+    "mixture_front",
+    "save",
+    "sparsity_curves",
+    "success_heat_map",
+    "success_slices",
+    "ticket_curves",
+    "training_curves",
+]

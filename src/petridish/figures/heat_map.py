@@ -1,7 +1,9 @@
-"""Success over the plane of sample size and width."""
+"""Success over the plane of sample size and width, and what became of the runs there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,85 +14,196 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from petridish.analysis.cells import Grid
 
-def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the share of runs that succeed over (m, r), initialisations side by side.
+LINE = "#D55E00"
+CLASS_COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#BBBBBB")  # in the order of CLASSES
 
-    A cell prints its percentage, small where its 95 % interval holds ½ (undecided), and a tick
-    where all runs succeed. The line is the frontier: the smallest m at which half of them do.
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where each (task, init) is drawn: as PF's Figure 4, a row an n, a column an init and a k."""
+
+    rows: list[Any]
+    columns: list[Any]
+    places: dict[tuple[str, str], tuple[int, int]]
+
+
+def _layout(table: pl.DataFrame) -> _Layout:
+    parity = {"task.n", "task.k"} <= set(table.columns) and not table["task.k"].has_nulls()
+    rows, columns = set(), set()
+    keys = {}
+    names = ["task", "init", *(["task.n", "task.k"] if parity else [])]
+    for task, init, *size in set(table.select(names).iter_rows()):
+        row = (size[0],) if parity else (task,)
+        column = (init != "uniform", init, *size[1:])  # the dense start first
+        rows.add(row)
+        columns.add(column)
+        keys[task, init] = (row, column)
+    ordered_rows, ordered_columns = sorted(rows), sorted(columns)
+    places = {
+        key: (ordered_rows.index(row), ordered_columns.index(column))
+        for key, (row, column) in keys.items()
+    }
+    return _Layout(ordered_rows, ordered_columns, places)
+
+
+def _draw(
+    table: pl.DataFrame, title: str, note: str, fill: Callable[[Any, int, Grid], Any]
+) -> tuple[Figure, Any]:
+    """Lay out one panel for each (task, init) and let `fill` draw its cells.
+
+    Gives the figure and what the last call of `fill` gave.
     """
     from petridish.analysis.cells import grid
-    from petridish.analysis.estimate import wilson_interval
-    from petridish.analysis.frontier import frontier_index
 
     counts = grid(table, rows="model.width", columns="data.m", strata=["task", "init"])
-    tasks = list(dict.fromkeys(task for task, _ in counts.strata))
-    inits = sorted({init for _, init in counts.strata}, key=lambda init: (init != "uniform", init))
+    layout = _layout(table)
     n_rows, n_columns = len(counts.rows), len(counts.columns)
+    down, across = len(layout.rows), len(layout.columns)
     with house_style() as make_figure:
-        width = 1.9 + len(inits) * (0.9 + 0.46 * n_columns)
-        height = 1.35 + len(tasks) * (0.75 + 0.42 * n_rows)
+        width = 1.9 + across * (0.9 + 0.46 * n_columns)
+        height = 1.45 + down * (0.75 + 0.42 * n_rows)
         figure: Figure = make_figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(len(tasks), len(inits), squeeze=False, sharex=True, sharey=True)
-        image: Any = None
-        for (task, init), solved, runs in zip(
-            counts.strata, counts.solved, counts.runs, strict=True
-        ):
-            panel = axes[tasks.index(task)][inits.index(init)]
-            success = np.where(runs > 0, solved / np.maximum(runs, 1), np.nan)
-            image = panel.imshow(
-                success, origin="lower", aspect="auto", cmap="cividis", vmin=0, vmax=1
-            )
-            low, high = wilson_interval(solved, runs)
-            for row, column in np.argwhere(runs > 0):
-                share = success[row, column]
-                unsure = low[row, column] < 0.5 < high[row, column]
-                panel.text(
-                    column,
-                    row,
-                    "✓" if share == 1 else f"{100 * share:.0f}",
-                    ha="center",
-                    va="center",
-                    fontsize=7 if unsure else 9,
-                    fontstyle="italic" if unsure else "normal",
-                    color=INK if share > 0.55 else "white",
-                )
-            _frontier_line(panel, frontier_index(np.nan_to_num(success)), n_columns)
-            panel.set_title(init if len(tasks) == 1 else f"{task}, {init}", loc="left")
+        axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+        drawn: Any = None
+        for panel in axes.ravel():
+            panel.set_visible(False)
+        for stratum, (task, init) in enumerate(counts.strata):
+            row, column = layout.places[task, init]
+            panel = axes[row][column]
+            panel.set_visible(True)
+            drawn = fill(panel, stratum, counts)
+            runs, solved = counts.runs[stratum], counts.solved[stratum]
+            success = np.where(runs > 0, solved / np.maximum(runs, 1), 0)
+            _frontier_line(panel, success, n_columns)
+            panel.set_title(init if len(layout.places) == across else f"{task}, {init}", loc="left")
             panel.set_xticks(range(n_columns), [sample_label(m) for m in counts.columns])
             panel.set_yticks(range(n_rows), [sample_label(r) for r in counts.rows])
+            panel.set_xlim(-0.5, n_columns - 0.5)
+            panel.set_ylim(-0.5, n_rows - 0.5)
             panel.spines[:].set_visible(False)
             panel.tick_params(length=0)
         for panel in axes[-1]:
             panel.set_xlabel("sample size m")
         for row_of_panels in axes:
             row_of_panels[0].set_ylabel("width r")
+        caption(figure, title, f"{_made(table, counts)}\n{note}")
+    return figure, (axes, drawn)
+
+
+def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the share of runs that succeed over (m, r), a panel for each task and initialisation.
+
+    A cell prints its percentage, or a tick where all runs succeed, and below it its 95 % interval;
+    it is hatched where the interval holds ½: undecided. The line is the frontier, the smallest m at
+    which half of the runs succeed.
+    """
+    from petridish.analysis.estimate import anytime_interval, wilson_interval
+
+    runs_made = table.group_by("task", "init", "model.width", "data.m").len()["len"]
+    adaptive = runs_made.n_unique() > 1
+    interval = anytime_interval if adaptive else wilson_interval
+
+    def fill(panel: Any, stratum: int, counts: Grid) -> Any:
+        solved, runs = counts.solved[stratum], counts.runs[stratum]
+        success = np.where(runs > 0, solved / np.maximum(runs, 1), np.nan)
+        image = panel.imshow(success, origin="lower", aspect="auto", cmap="cividis", vmin=0, vmax=1)
+        low, high = interval(solved, runs)
+        for row, column in np.argwhere(runs > 0):
+            share = success[row, column]
+            ends = (low[row, column], high[row, column])
+            ink = INK if share > 0.55 else "white"
+            text = {"ha": "center", "va": "center", "color": ink}
+            shown = "✓" if share == 1 else f"{100 * share:.0f}"
+            panel.text(column, row + 0.14, shown, fontsize=9, **text)
+            between = f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
+            panel.text(column, row - 0.27, between, fontsize=5.4, alpha=0.85, **text)
+            if ends[0] < 0.5 < ends[1]:
+                _hatch(panel, column, row, ink)
+        return image
+
+    kind = "anytime-valid, as cells have unequal n" if adaptive else "Wilson's"
+    note = (
+        f"Percent solved, ✓ all; small: 95 % interval ({kind}); hatched: it holds ½. "
+        "Orange: the frontier, the smallest m at which half of the runs succeed."
+    )
+    figure, (axes, image) = _draw(table, title, note, fill)
+    with house_style():
         bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.015)
         bar.set_label("share of runs that succeed")
         bar.outline.set_visible(False)
-        caption(figure, title, _note(table, counts.runs))
     return figure
 
 
-def _frontier_line(panel: Any, index: np.ndarray[Any, Any], n_columns: int) -> None:
-    """Draw the frontier as a staircase on the left edge of the first cell that reaches ½."""
-    for row, first in enumerate(index):
-        panel.plot([first - 0.5] * 2, [row - 0.5, row + 0.5], color="white", lw=3.2, zorder=3)
-        panel.plot([first - 0.5] * 2, [row - 0.5, row + 0.5], color="#D55E00", lw=1.8, zorder=4)
-        if row:
-            ends = [index[row - 1] - 0.5, first - 0.5]
-            panel.plot(ends, [row - 0.5] * 2, color="white", lw=3.2, zorder=3)
-            panel.plot(ends, [row - 0.5] * 2, color="#D55E00", lw=1.8, zorder=4)
-    panel.set_xlim(-0.5, n_columns - 0.5)
+def class_map(table: pl.DataFrame, title: str) -> Figure:
+    """Draw what became of the runs of each cell: four classes, as shares of the cell's width."""
+    from petridish.analysis.outcomes import CLASSES, DELAY, with_classes
 
+    sorted_runs = with_classes(table)
+    names = ["task", "init", "model.width", "data.m", "class"]
+    numbers = {tuple(key): n for *key, n in sorted_runs.group_by(names).len().iter_rows()}
 
-def _note(table: pl.DataFrame, runs: np.ndarray[Any, Any]) -> str:
-    made = runs[runs > 0]
-    each = f"{made.min()}" if made.min() == made.max() else f"{made.min()} to {made.max()}"
-    steps = "/".join(str(step) for step in table["training.steps"].unique().sort())
-    task = ", ".join(table["task"].unique().sort().to_list()[:3])
-    return (
-        f"{task}; {len(table)} runs, n = {each} a cell; at most {steps} steps. "
-        "Percent solved, ✓ all; small italics: the 95 % interval holds ½.\n"
-        "Orange: the frontier, the smallest m at which half of the runs succeed."
+    def fill(panel: Any, stratum: int, counts: Grid) -> Any:
+        from matplotlib.patches import Rectangle
+
+        for row, width in enumerate(counts.rows):
+            for column, m in enumerate(counts.columns):
+                made = counts.runs[stratum, row, column]
+                left = column - 0.46
+                for name, colour in zip(CLASSES, CLASS_COLOURS, strict=True):
+                    n = numbers.get((*counts.strata[stratum], width, m, name), 0)
+                    if n:
+                        size = 0.92 * n / made
+                        panel.add_patch(Rectangle((left, row - 0.42), size, 0.84, fc=colour, lw=0))
+                        left += size
+        return None
+
+    fitted = " / ".join(f"{e:.0%}" for e in sorted(set(table["evaluation.fitted_error"])) if e)
+    solved = " / ".join(f"{e:.0%}" for e in sorted(set(table["training.target_error"])) if e)
+    note = (
+        f"Fitted: training error ≤ {fitted}; solved: test error ≤ {solved}; grokked: solved at "
+        f"least {DELAY:g} times later than fitted. Online (∞) there is no sample to fit."
     )
+    figure, _ = _draw(table, title, note, fill)
+    with house_style():
+        from matplotlib.patches import Patch
+
+        handles = [
+            Patch(fc=colour, label=name)
+            for name, colour in zip(CLASSES, CLASS_COLOURS, strict=True)
+        ]
+        figure.legend(handles=handles, loc="outside right center", frameon=False)
+    return figure
+
+
+def _hatch(panel: Any, column: int, row: int, ink: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    box = (column - 0.5, row - 0.5)
+    panel.add_patch(
+        Rectangle(box, 1, 1, fill=False, hatch="////", ec=ink, lw=0, alpha=0.35, zorder=2)
+    )
+
+
+def _frontier_line(panel: Any, success: np.ndarray[Any, Any], n_columns: int) -> None:
+    """Draw the frontier as a staircase on the left edge of the first cell that reaches ½."""
+    from petridish.analysis.frontier import frontier_index
+
+    index = frontier_index(success)
+    for row, first in enumerate(index):
+        lines = [([first - 0.5] * 2, [row - 0.5, row + 0.5])]
+        if row:
+            lines.append(([index[row - 1] - 0.5, first - 0.5], [row - 0.5] * 2))
+        for x, y in lines:
+            panel.plot(x, y, color="white", lw=3.2, zorder=3)
+            panel.plot(x, y, color=LINE, lw=1.8, zorder=4)
+
+
+def _made(table: pl.DataFrame, counts: Grid) -> str:
+    made = counts.runs[counts.runs > 0]
+    each = f"{made.min()}" if made.min() == made.max() else f"{made.min()} to {made.max()}"
+    steps = "/".join(f"{step:,}" for step in table["training.steps"].unique().sort())
+    tasks = table["task"].unique().sort().to_list()
+    named = ", ".join(tasks) if len(tasks) < 4 else f"{len(tasks)} tasks"
+    return f"{named}; {len(table)} runs, n = {each} a cell; at most {steps} steps."

@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from petridish.figures.style import GREY, INK, caption, house_style, sample_label
+from petridish.figures.style import GREY, INK, caption, house_style, sample_label, shades
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +31,7 @@ def mixture_front(options: Sequence[Mixture], title: str, *, target: float) -> F
             figsize=(2.2 + 5.2 * across, 1.0 + 3.9 * down), layout="constrained"
         )
         panels = figure.subplots(down, across, squeeze=False).ravel()
-        colours = _colours(widths)
+        colours = shades(widths)
         for panel, task in zip(panels, tasks, strict=False):
             _panel(panel, [o for o in options if o.task == task], colours)
             panel.set_title(task, loc="left")
@@ -55,20 +53,13 @@ def mixture_front(options: Sequence[Mixture], title: str, *, target: float) -> F
     return figure
 
 
-def _colours(widths: Sequence[int]) -> dict[int, Any]:
-    from matplotlib import colormaps
-
-    shades = colormaps["viridis"](np.linspace(0, 0.9, max(2, len(widths))))
-    return dict(zip(widths, shades, strict=False))
-
-
 def _key(colour: Any, mark: str, label: str) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, marker=mark, ls="", label=label)
 
 
-def _panel(panel: Any, options: Sequence[Mixture], colours: dict[int, Any]) -> None:
+def _panel(panel: Any, options: Sequence[Mixture], colours: dict[float, Any]) -> None:
     finite = [option.m for option in options if math.isfinite(option.m)]
     last = 3 * max(finite, default=1.0)  # where ∞ is drawn
 

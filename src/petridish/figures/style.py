@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,15 @@ def house_style() -> Iterator[Any]:
     }
     with matplotlib.rc_context(settings):
         yield Figure
+
+
+def shades(values: Sequence[float]) -> dict[float, Any]:
+    """Give each value of an ordered condition its colour, dark for the smallest."""
+    import numpy as np
+    from matplotlib import colormaps
+
+    colours = colormaps["viridis"](np.linspace(0, 0.88, max(2, len(values))))
+    return dict(zip(values, colours, strict=False))
 
 
 def caption(figure: Figure, title: str, note: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from petridish.experiment import Experiment
 from petridish.naming import UserError, nearest
-from petridish.papers.pareto import FRONTIER
+from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY, TICKETS
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in (FRONTIER,)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.id: experiment for experiment in (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS)
+}
 
 
 def find(name: str) -> Experiment:

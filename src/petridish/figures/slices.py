@@ -1,0 +1,139 @@
+"""Slices through the plane of sample size and width: success, and time to success."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from petridish.figures.style import INK, caption, house_style, sample_label, shades
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+
+def success_slices(table: pl.DataFrame, title: str) -> Figure:
+    """Draw where the runs lie, their success and their time against m; dense above sparse.
+
+    Bands are 95 % intervals: Wilson's for success, bootstrap for the median time. A median beyond
+    the budget, where half of the runs or more were not solved, is an open mark at the top.
+    """
+    inits = sorted(set(table["init"]), key=lambda init: (init != "uniform", init))
+    widths = sorted(set(table["model.width"]))
+    colours = shades(widths)
+    budget = int(table["training.steps"].max())  # type: ignore[arg-type] # a whole column
+    with house_style() as make_figure:
+        figure: Figure = make_figure(figsize=(12.5, 1.3 + 3.0 * len(inits)), layout="constrained")
+        axes = figure.subplots(len(inits), 3, squeeze=False, sharex="col")
+        for row, init in zip(axes, inits, strict=True):
+            runs = table.filter(table["init"] == init)
+            _places(row[0], runs, colours)
+            row[0].set_title(init, loc="left")
+            for width in widths:
+                cells = _cells(runs.filter(runs["model.width"] == width))
+                _success(row[1], cells, colours[width])
+                _times(row[2], cells, colours[width], budget)
+            row[1].set_ylim(-0.03, 1.03)
+            row[2].set_yscale("log")
+            row[2].set_ylim(top=budget * 2.2)
+            for panel, label in zip(
+                row,
+                ("width r", "share of runs that succeed", "median steps to success"),
+                strict=True,
+            ):
+                panel.set_ylabel(label)
+        for panel in axes[-1]:
+            panel.set_xlabel("sample size m")
+        handles = [
+            axes[0][1].plot(
+                [], [], color=colours[width], marker="o", ms=4, label=f"r = {sample_label(width)}"
+            )[0]
+            for width in widths
+        ]
+        figure.legend(handles=handles, loc="outside right center", frameon=False)
+        seeds = table.group_by("init", "model.width", "data.m").len()["len"]
+        each = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+        caption(
+            figure,
+            title,
+            f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs, n = {each} a cell; "
+            f"at most {budget:,} steps. Bands: 95 % intervals. Left: the cells, filled by their "
+            "success.\n"
+            "Open marks at the top: at least half of the runs were not solved.",
+        )
+    return figure
+
+
+def _cells(runs: pl.DataFrame) -> list[tuple[float, list[float | None]]]:
+    """Give each sample size with its runs' times to success."""
+    parts = runs.partition_by("data.m", as_dict=True)
+    return [(float(key[0]), parts[key]["solved_at"].to_list()) for key in sorted(parts)]
+
+
+def place(m: float, sizes: list[float]) -> float:
+    """Give the place of a sample size on a logarithmic axis; ∞ stands beyond the last."""
+    return (
+        m if math.isfinite(m) else 3 * max([size for size in sizes if math.isfinite(size)] or [1])
+    )
+
+
+def size_axis(panel: Any, sizes: list[float]) -> None:
+    """Label a logarithmic axis of sample sizes by the decades, and ∞."""
+    panel.set_xscale("log")
+    finite = [size for size in sizes if math.isfinite(size)]
+    ticks = [10**e for e in range(1, 8) if min(finite) <= 10**e <= max(finite)]
+    ticks = ticks if len(ticks) > 1 else [min(finite), max(finite)]
+    labels = [sample_label(tick) for tick in ticks]
+    if len(finite) < len(sizes):
+        ticks, labels = [*ticks, place(math.inf, sizes)], [*labels, "∞"]
+    panel.set_xticks(ticks, labels)
+
+
+def _places(panel: Any, runs: pl.DataFrame, colours: dict[float, Any]) -> None:
+    sizes = sorted(set(runs["data.m"]))
+    for (width, m), cell in runs.group_by("model.width", "data.m"):
+        share = float((cell["outcome"] == "SOLVED").mean())  # type: ignore[arg-type] # not empty
+        x = place(float(m), sizes)  # type: ignore[arg-type] # a number
+        panel.scatter(x, width, s=46, color=colours[width], alpha=0.15, lw=0)  # type: ignore[index]
+        panel.scatter(x, width, s=46 * share, color=colours[width], lw=0)  # type: ignore[index]
+    panel.set_yscale("log")
+    panel.margins(y=0.15)
+    size_axis(panel, sizes)
+
+
+def _success(panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any) -> None:
+    from petridish.analysis.estimate import wilson_interval
+
+    sizes = [m for m, _ in cells]
+    x = [place(m, sizes) for m in sizes]
+    runs = np.array([len(times) for _, times in cells])
+    solved = np.array([sum(time is not None for time in times) for _, times in cells])
+    low, high = wilson_interval(solved, runs)
+    panel.plot(x, solved / runs, color=colour, marker="o", ms=3.5, lw=1.3)
+    panel.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
+    size_axis(panel, sizes)
+
+
+def _times(
+    panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any, budget: int
+) -> None:
+    from petridish.analysis.estimate import bootstrap_median, censored_median
+
+    sizes = [m for m, _ in cells]
+    rng = np.random.default_rng(0)
+    rows = []
+    for m, times in cells:
+        middle = censored_median(times)
+        if not math.isfinite(middle):
+            panel.plot(place(m, sizes), budget * 1.6, "o", ms=4, mfc="white", mec=colour)
+            continue
+        low, high = bootstrap_median(times, rng=rng)
+        rows.append((place(m, sizes), middle, low, min(high, budget)))
+    if rows:
+        x, middle_line, low_line, high_line = zip(*rows, strict=True)
+        panel.plot(x, middle_line, color=colour, marker="o", ms=3.5, lw=1.3)
+        panel.fill_between(x, low_line, high_line, color=colour, alpha=0.13, lw=0)
+    panel.axhline(budget, color=INK, lw=0.6, ls=":")
+    size_axis(panel, sizes)
