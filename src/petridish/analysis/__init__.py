@@ -19,21 +19,31 @@ from petridish.analysis.estimate import (
     wilson_interval,
 )
 from petridish.analysis.outcomes import Groks
+from petridish.analysis.theorems import (
+    AboveTheBound,
+    FrontierSlope,
+    RecoverySlope,
+    SubnetworkAgrees,
+)
 from petridish.analysis.times import Quicker, SlowAtTheEdge, Valley
 from petridish.analysis.trend import decrease_test, holm, trend_test
 
 __all__ = [
+    "AboveTheBound",
     "Beats",
     "BestOrTied",
     "Claim",
     "Finding",
     "FrontierShrinks",
+    "FrontierSlope",
     "Groks",
     "Judgement",
     "NeverDecreases",
     "Quicker",
+    "RecoverySlope",
     "Rule",
     "SlowAtTheEdge",
+    "SubnetworkAgrees",
     "TicketsWin",
     "Valley",
     "Verdict",

@@ -96,7 +96,8 @@ def run(
             }
         )
         return exit_code(reading.problems)
-    if all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m")):
+    planar = all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m"))
+    if planar and not sweep.also:
         typer.echo(text_frontier(runs))
     _print_verdicts(experiment, verdicts)
     _print_summary(summary)

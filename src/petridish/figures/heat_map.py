@@ -136,6 +136,13 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the success of Theorem 4's algorithm over (m, r), a panel for each sparsity s."""
+    import polars as pl
+
+    return success_heat_map(table.filter(pl.col("init").str.starts_with("over_sparse")), title)
+
+
 def class_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw what became of the runs of each cell: four classes, as shares of the cell's width."""
     from petridish.analysis.outcomes import CLASSES, DELAY, with_classes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from petridish.experiment import Experiment
 from petridish.naming import UserError, nearest
-from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY, TICKETS
+from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY, THEORY, TICKETS
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS)
+    experiment.id: experiment
+    for experiment in (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, THEORY)
 }
 
 
