@@ -63,7 +63,7 @@ def carry_out(spec: RunSpec, isa: InstructionSet) -> tuple[NDArray[np.float64], 
 
 def by_hand(spec: RunSpec) -> tuple[NDArray[np.float64], Arrays]:
     """Carry out a run in plain float64 NumPy: the formulas as one writes them on paper."""
-    training, batch = spec.training, spec.training.batch_size
+    training, batch = spec.training, spec.examples_a_step
     w, b, v, beta = (weight[0].astype(np.float64) for weight in initial_weights([spec]))
     losses = []
     for step in range(training.steps):

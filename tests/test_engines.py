@@ -77,6 +77,7 @@ SPECS = {
     "phases": spec_of(
         training={"schedule": Schedule((Piece(0, (1.0, 0.0)), Piece(5, (0.0, 1.0))))}
     ),
+    "full batch": spec_of(training={"batch_size": None, "learning_rate": 0.05}),
     "no decay": spec_of(training={"weight_decay": 0.0}),
     "one neuron, one example": spec_of(
         model=MLP(1), training={}, data=Data(m=1, n_test=7), task=SparseParity(3, 1)
@@ -150,6 +151,7 @@ COMPANY = {
     "classes": spec_of(training={"loss": CrossEntropy(), "optimiser": SGD(0.9)}),
     "online": spec_of(data=Data(n_test=300, label_noise=0.1)),
     "deep": spec_of(model=MLP(9, (5,), Power(2)), training={"learning_rate": 0.01}),
+    "full batch": spec_of(training={"batch_size": None}),
 }
 
 

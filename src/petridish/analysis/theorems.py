@@ -40,22 +40,17 @@ class AboveTheBound:
         offline = table.filter(
             pl.col("task").str.starts_with("sparse_parity(") & pl.col("data.m").is_finite()
         )
-        by = ["task.n", "task.k", "init", "data.m", "model.width"]
         ratios = []
-        for (n, k, _, m, width), cell in offline.group_by(by):
-            times = cell["solved_at"].to_list()
+        for cell in offline.partition_by("task", "init", "data.m", "model.width"):
+            run, times = cell.row(0, named=True), cell["solved_at"].to_list()
             solved, middle = sum(time is not None for time in times), censored_median(times)
             if not math.isfinite(middle):
                 continue
+            n, parameters = run["task.n"], n_parameters(run["model.width"], run["task.n"])
             low, high = anytime_interval(solved, len(times), level=1 - level)
-            parameters, tau = n_parameters(int(str(width)), int(str(n))), float(str(m)) ** -0.5
-            ratios.append(
-                [
-                    resource_product(parameters, max(middle, 1), tau, float(success))
-                    / sq_bound(int(str(n)), int(str(k)))
-                    for success in (solved / len(times), high, max(low, 1e-9))
-                ]
-            )
+            needed = resource_product(parameters, max(middle, 1), run["data.m"] ** -0.5, 1)
+            over = needed / sq_bound(n, run["task.k"])
+            ratios.append((over * len(times) / solved, over / float(high), over / float(low)))
         if not ratios:
             return nothing(quantity, "no offline cell succeeds in half of its runs")
         estimate, low_end, high_end = min(ratios)
@@ -104,7 +99,7 @@ class FrontierSlope:
 
         def slope(sample: Floats) -> float:
             least = sizes[frontier_index(sample.mean(axis=-1))]
-            return float(np.polyfit(np.log(along), np.log(least), 1)[0])
+            return round(float(np.polyfit(np.log(along), np.log(least), 1)[0]), 9)
 
         rng = np.random.default_rng(0)
         seeds = outcome.shape[-1]

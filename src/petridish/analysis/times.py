@@ -95,7 +95,8 @@ class Quicker:
             return nothing(quantity, f"needs two values of {self.along}")
         _, conditions, times = solved_times(table, along=self.along, within=self.within)
         ends = times[:, [0, -1]]
-        ends = _common(ends[(~np.isnan(ends)).any(axis=2).all(axis=1)])
+        run_at_both = np.all(np.any(~np.isnan(ends), axis=2), axis=1)
+        ends = _common(ends[run_at_both])
         if not ends.size or ends.shape[-1] < FEWEST:
             return nothing(quantity, "no two seeds were run at both ends of a stratum")
 

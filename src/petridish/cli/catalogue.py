@@ -197,12 +197,13 @@ def report(
 
     reading = read_runs(store, curves=True)
     experiments = [find_experiment(name) for name in names or EXPERIMENTS]
-    parts = [
-        (experiment, scale, sweep)
-        for experiment in experiments
-        for scale, sweep in experiment.scales.items()
-        if not sweep.among(reading.table).is_empty()
-    ]
+    parts, shown = [], set[str]()
+    for experiment in experiments:
+        for scale, sweep in experiment.scales.items():
+            keys = set(sweep.among(reading.table)["key"])
+            if keys - (set() if names else shown):  # not all borrowed from one before
+                parts.append((experiment, scale, sweep))
+            shown |= keys
     if not parts:
         wanted = ", ".join(names) if names else "any experiment"
         raise UserError(f"The store {store} has no runs of {wanted}. Run `petridish run ID` first.")
@@ -228,6 +229,27 @@ def write_report(
             f"{out} cannot be written: {error.strerror}. Give another --out."
         ) from error
     return out
+
+
+def record(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder; records/<id>-<scale> if not given.")
+    ] = None,
+) -> int:
+    """Keep an experiment's runs, verdicts and figures in one small folder."""
+    from petridish.records import write_record
+
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    reading = read_runs(store, curves=True)
+    runs = chosen_runs(sweep, reading.table, name, store)
+    folder = out or Path("records") / f"{experiment.id}-{scale}"
+    for file in write_record(experiment, scale, sweep, runs, experiment.judge(runs), folder):
+        typer.echo(str(file))
+    return exit_code(reading.problems)
 
 
 def bench(

@@ -42,6 +42,7 @@ for function in (
     catalogue.figure,
     trading.frontier,
     catalogue.report,
+    catalogue.record,
     catalogue.bench,
 ):
     name = "list" if function is catalogue.list_experiments else function.__name__

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.figures.style import INK, caption, house_style, sample_label
+from petridish.naming import UserError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,7 +63,7 @@ def _draw(
     n_rows, n_columns = len(counts.rows), len(counts.columns)
     down, across = len(layout.rows), len(layout.columns)
     with house_style() as make_figure:
-        width = 1.9 + across * (0.9 + 0.46 * n_columns)
+        width = max(8.5, 1.9 + across * (0.9 + 0.46 * n_columns))
         height = 1.45 + down * (0.75 + 0.42 * n_rows)
         figure: Figure = make_figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
@@ -140,7 +141,10 @@ def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw the success of Theorem 4's algorithm over (m, r), a panel for each sparsity s."""
     import polars as pl
 
-    return success_heat_map(table.filter(pl.col("init").str.starts_with("over_sparse")), title)
+    runs = table.filter(pl.col("init").str.starts_with("over_sparse"))
+    if runs.is_empty():
+        raise UserError("There are no runs of Theorem 4's algorithm. Run `petridish run PF-7`.")
+    return success_heat_map(runs, title)
 
 
 def class_map(table: pl.DataFrame, title: str) -> Figure:

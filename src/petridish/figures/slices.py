@@ -53,8 +53,8 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
             for width in widths
         ]
         figure.legend(handles=handles, loc="outside right center", frameon=False)
-        seeds = table.group_by("init", "model.width", "data.m").len()["len"]
-        each = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+        seeds = sorted(set(table.group_by("init", "model.width", "data.m").len()["len"]))
+        each = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         caption(
             figure,
             title,
@@ -93,11 +93,12 @@ def size_axis(panel: Any, sizes: list[float]) -> None:
 
 def _places(panel: Any, runs: pl.DataFrame, colours: dict[float, Any]) -> None:
     sizes = sorted(set(runs["data.m"]))
-    for (width, m), cell in runs.group_by("model.width", "data.m"):
-        share = float((cell["outcome"] == "SOLVED").mean())  # type: ignore[arg-type] # not empty
-        x = place(float(m), sizes)  # type: ignore[arg-type] # a number
-        panel.scatter(x, width, s=46, color=colours[width], alpha=0.15, lw=0)  # type: ignore[index]
-        panel.scatter(x, width, s=46 * share, color=colours[width], lw=0)  # type: ignore[index]
+    for cell in runs.partition_by("model.width", "data.m"):
+        width, m = cell["model.width"][0], cell["data.m"][0]
+        share = (cell["outcome"] == "SOLVED").sum() / len(cell)
+        for size, strength in ((46, 0.15), (46 * share, 1.0)):
+            x = place(m, sizes)
+            panel.scatter(x, width, s=size, color=colours[width], alpha=strength, lw=0)
     panel.set_yscale("log")
     panel.margins(y=0.15)
     size_axis(panel, sizes)

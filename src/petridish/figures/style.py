@@ -57,17 +57,29 @@ def caption(figure: Figure, title: str, note: str) -> None:
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and SVG; the same table gives the same bytes."""
-    try:
+    drawn = save_png(figure, folder, name)
+    with _writing(folder), house_style():
+        figure.savefig(drawn.with_suffix(".svg"), metadata={"Date": None})
+    return [drawn, drawn.with_suffix(".svg")]
+
+
+def save_png(figure: Figure, folder: Path, name: str) -> Path:
+    """Write a figure as PNG."""
+    path = folder / f"{name}.png"
+    with _writing(folder), house_style():
         folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / f"{name}.png", folder / f"{name}.svg"]
-        with house_style():
-            figure.savefig(files[0], dpi=160, metadata={"Software": "petridish"})
-            figure.savefig(files[1], metadata={"Date": None})
+        figure.savefig(path, dpi=160, metadata={"Software": "petridish"})
+    return path
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UserError(
             f"Figures cannot be written to {folder}: {error.strerror}. Give another --out."
         ) from error
-    return files
 
 
 def sample_label(m: float) -> str:

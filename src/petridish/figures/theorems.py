@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-SOLVERS = (
+SOLVERS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("exhaustive", {}, "exhaustive search"),
     ("decoder", {}, "maximum correlation"),
     ("regression", {}, "sparse regression"),

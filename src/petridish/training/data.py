@@ -56,7 +56,7 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
     """
     data, batch = specs[0].data, specs[0].examples_a_step
     if specs[0].training.batch_size is None:
-        return np.broadcast_to(np.arange(batch), (len(specs), steps, batch))
+        return np.broadcast_to(np.arange(batch), (len(specs), steps, batch)).copy()
     streams = Streams([spec.seed for spec in specs], "batches")
     drawn = streams.integers(int(data.m), step * batch, steps * batch)
     return drawn.reshape(len(specs), steps, batch)

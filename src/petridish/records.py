@@ -1,0 +1,138 @@
+"""Records: what is kept of an experiment in the repository, small and complete.
+
+`runs.parquet` has a row for every run, without keys, specs and curves: with it alone every verdict
+and figure of a frontier can be made again. `summary.csv` has a row for every cell, for reading.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from petridish import __version__
+from petridish.naming import UserError
+from petridish.training import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from petridish.analysis import Verdict
+    from petridish.experiment import Experiment
+    from petridish.sweeps import Sweep
+
+LEFT_OUT = ("key", "spec")  # long, and made from the other columns
+PROVENANCE = ("version", "commit", "clean", "engine")
+
+
+def slim(runs: pl.DataFrame) -> pl.DataFrame:
+    """Keep what a reader needs of the runs: no keys, no curves, no columns without a value."""
+    import polars as pl
+
+    dropped = [
+        name
+        for name in runs.columns
+        if name in (*LEFT_OUT, *PROVENANCE)
+        or name.startswith("curve.")
+        or runs[name].is_null().all()
+    ]
+    order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
+    return runs.drop(dropped).with_columns(pl.col("seconds").round(3)).sort(order)
+
+
+def summary(runs: pl.DataFrame) -> pl.DataFrame:
+    """Give a row for every cell: runs, success with its interval, median time, classes."""
+    import polars as pl
+
+    from petridish.analysis.estimate import anytime_interval, censored_median
+    from petridish.analysis.outcomes import CLASSES, with_classes
+
+    by = ["task", "init", "model.width", "data.m"]
+    rows = []
+    for cell in with_classes(runs).partition_by(by, maintain_order=True):
+        solved, made = int((cell["outcome"] == "SOLVED").sum()), len(cell)
+        low, high = anytime_interval(solved, made)
+        rows.append(
+            {
+                **{name: cell[name][0] for name in by},
+                "runs": made,
+                "solved": solved,
+                "success": solved / made,
+                "low": round(float(low), 4),
+                "high": round(float(high), 4),
+                "median_steps": censored_median(cell["solved_at"].to_list()),
+                **{name: int((cell["class"] == name).sum()) for name in CLASSES},
+                "core_seconds": round(float(cell["seconds"].sum()), 1),
+            }
+        )
+    return pl.DataFrame(rows).sort(by)
+
+
+def write_record(
+    experiment: Experiment,
+    scale: str,
+    sweep: Sweep,
+    runs: pl.DataFrame,
+    verdicts: list[Verdict],
+    folder: Path,
+) -> list[Path]:
+    """Write spec, runs, summary, verdicts and figures of an experiment into a folder.
+
+    A README beside them is for the hand: what surprised us.
+    """
+    from petridish.figures.style import save_png
+
+    title = f"{experiment.id}, {scale}: {experiment.title}"
+    makers = runs.select(PROVENANCE).unique().sort(PROVENANCE).to_dicts()
+    documents: dict[str, Any] = {
+        "spec.json": {
+            "id": experiment.id,
+            "scale": scale,
+            "source": experiment.source,
+            "sweep": _sweep(sweep),
+            "runs": len(runs),
+            "of": len(sweep),
+            "model_steps": int(runs["steps"].sum()),
+            "core_seconds": round(float(runs["seconds"].sum()), 1),
+            "made_with": makers,
+            "recorded_with": __version__,
+        },
+        "verdicts.json": [verdict.as_json() for verdict in verdicts],
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name, document in documents.items():
+            text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+            (folder / name).write_text(text + "\n", encoding="utf-8")
+            files.append(folder / name)
+        kept = slim(runs)
+        kept.write_parquet(folder / "runs.parquet", compression_level=19)
+        summary(kept).write_csv(folder / "summary.csv")
+        files += [folder / "runs.parquet", folder / "summary.csv"]
+    except OSError as error:
+        raise UserError(
+            f"The record {folder} cannot be written: {error.strerror}. Give another --out."
+        ) from error
+    for name, draw in experiment.drawings(sweep).items():
+        files.append(save_png(draw(runs, title), folder, name))
+    return files
+
+
+def _sweep(sweep: Sweep) -> dict[str, Any]:
+    axes = {name: [plain(value) for value in values] for name, values in sweep.axes.items()}
+    return {
+        "base": plain(sweep.base),
+        "axes": axes,
+        "also": [_sweep(part) for part in sweep.also],
+    }
+
+
+def read_record(folder: Path) -> pl.DataFrame:
+    """Read the runs of a record."""
+    import polars as pl
+
+    path = folder / "runs.parquet"
+    if not path.is_file():
+        raise UserError(f"There is no record {folder}. Give a folder with runs.parquet in it.")
+    return pl.read_parquet(path)
