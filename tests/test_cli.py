@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from petridish.papers import EXPERIMENTS
+from petridish.records import read_record
 from petridish.store import Store
 from petridish.training import SCHEMA
 from tests.conftest import Command
@@ -19,12 +22,11 @@ SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")
 
 @pytest.fixture(scope="module")
 def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a store with the smoke runs of every experiment, trained once."""
+    """Give a store with the smoke runs of PF-1, trained once."""
     from petridish.sweeps import run_sweep
 
     folder = tmp_path_factory.mktemp("smoke") / "s"
-    for experiment in EXPERIMENTS.values():
-        run_sweep(experiment.sweep("smoke"), Store(folder), executor="inline")
+    run_sweep(EXPERIMENTS["PF-1"].sweep("smoke"), Store(folder), executor="inline")
     return folder
 
 
@@ -75,12 +77,24 @@ def test_list_gives_its_documented_json(petridish: Command) -> None:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_at_smoke_scale(name: str, petridish: Command) -> None:
-    """`run --json` prints one document; running again trains nothing."""
+def test_every_experiment_runs_at_smoke_scale(
+    name: str, petridish: Command, tmp_path: Path
+) -> None:
+    """`run --json` prints one document; running again trains nothing; all figures are drawn."""
     first = petridish("run", name, "--scale", "smoke", "--json")
     again = petridish("run", name, "--scale", "smoke", "--json")
+    drawn = petridish("figure", name, "--scale", "smoke", "--out", "pictures")
+    report = petridish("report", name, "--out", "report.html")
 
-    assert first.returncode == again.returncode == 0
+    assert first.returncode == again.returncode == drawn.returncode == report.returncode == 0
+    assert drawn.stdout.split() == [
+        f"pictures/{name}-smoke-{figure}.{kind}"
+        for figure in EXPERIMENTS[name].figures
+        for kind in ("png", "svg")
+    ]
+    page = (tmp_path / "report.html").read_text()
+    assert "is not drawn" not in page
+    assert all(html.escape(claim.paper) in page for claim in EXPERIMENTS[name].claims)
     assert first.stderr == ""
     found, second = json.loads(first.stdout), json.loads(again.stdout)
     assert found["id"] == name
@@ -100,7 +114,7 @@ def test_verdicts_come_from_what_is_stored(petridish: Command, filled: Path) -> 
 
     assert done.returncode == 0
     assert (found["id"], found["scale"]) == ("PF-1", "smoke")
-    assert [verdict["claim"] for verdict in found["verdicts"]] == ["a", "b", "c"]
+    assert [verdict["claim"] for verdict in found["verdicts"]] == ["a", "b", "c", "d"]
 
 
 def test_plan_prices_a_sweep(petridish: Command, filled: Path) -> None:
@@ -111,8 +125,42 @@ def test_plan_prices_a_sweep(petridish: Command, filled: Path) -> None:
     assert found["runs"] == found["stored"] == 48
     assert found["model_steps"] == 48_000
     assert 0 < found["seconds"] < 60
-    assert paper["runs"] == 6 * 2 * 9 * 14 * 2 * 50
+    assert paper["runs"] == 6 * 2 * 9 * 18 * 2 * 50
     assert paper["seconds"] > 1e5
+
+
+def test_plan_replays_adaptive_allocation(petridish: Command, filled: Path) -> None:
+    """With fewer seeds than settle anything all are wanted; without runs there is no replay."""
+    found = json.loads(petridish("plan", *SMOKE, "--adaptive", "--json").stdout)
+    refused = petridish("plan", "PF-1", "--scale", "smoke", "--store", "none", "--adaptive")
+
+    assert found["adaptive"]["runs"] == found["adaptive"]["all_runs"] == 48
+    assert (found["adaptive"]["share"], found["adaptive"]["estimated"]) == (1.0, 0)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "petridish: The store none lacks runs that adaptive allocation would want, so that it "
+        "cannot be replayed. Run `petridish run PF-1 --adaptive` first, with the same --scale, "
+        "--set and --store.\n"
+    )
+
+
+def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path: Path) -> None:
+    """Spec, runs, summary, verdicts, figures; the runs alone give the same verdicts."""
+    done = petridish("record", *SMOKE, "--out", "kept")
+    runs = read_record(tmp_path / "kept")
+    verdicts = json.loads((tmp_path / "kept/verdicts.json").read_text())
+    spec = json.loads((tmp_path / "kept/spec.json").read_text())
+
+    assert done.returncode == 0
+    assert [Path(line).name for line in done.stdout.split()] == [
+        *("spec.json", "verdicts.json", "runs.parquet", "summary.csv"),
+        *("frontier.png", "classes.png"),
+    ]
+    assert [verdict.as_json() for verdict in EXPERIMENTS["PF-1"].judge(runs)] == verdicts
+    assert (spec["runs"], spec["of"], spec["model_steps"]) == (48, 48, runs["steps"].sum())
+    summary = pl.read_csv(tmp_path / "kept/summary.csv")
+    assert summary["runs"].sum() == 48
+    assert summary["solved"].sum() == (runs["outcome"] == "SOLVED").sum()
 
 
 def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_path: Path) -> None:
@@ -123,6 +171,8 @@ def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_pa
     assert figures.stdout.split() == [
         "pictures/PF-1-smoke-frontier.png",
         "pictures/PF-1-smoke-frontier.svg",
+        "pictures/PF-1-smoke-classes.png",
+        "pictures/PF-1-smoke-classes.svg",
     ]
     assert report.stdout.split() == ["page/report.html"]
     page = (tmp_path / "page/report.html").read_text()
@@ -185,11 +235,12 @@ def test_progress_in_a_log_is_lines(petridish: Command) -> None:
 NO_STORE = "There is no store nowhere. Give --store, or fill one by `petridish run`."
 MISTAKES = {
     ("run", "PF-9"): (
-        "There is no experiment called 'PF-9'. Did you mean PF-1? "
+        "There is no experiment called 'PF-9'. Did you mean PF-1 or PF-2 or PF-3 or PF-4 or PF-5 "
+        "or PF-7? "
         "A file of your own is named by its path, ending in .py."
     ),
     ("run", "PF-1", "--scale", "small"): (
-        "PF-1 has no scale called 'small'. Known: demo, laptop, paper, smoke."
+        "PF-1 has no scale called 'small'. Known: demo, laptop, panel, paper, smoke."
     ),
     ("run", *SMOKE, "--set", "k=11"): (
         "SparseParity: k=11 relevant bits were asked for, but n=10 has only 10 bits. "
@@ -240,12 +291,12 @@ MISTAKES = {
         "The axis task.support takes lists in brackets, but '0' was given. Write such as (0,1,2)."
     ),
     ("run", *SMOKE, "--set", "init=relu"): (
-        "There is no init called 'relu'. Known: bernoulli, kaiming, paired, sparse, uniform, "
-        "xavier."
+        "There is no init called 'relu'. Known: bernoulli, kaiming, over_sparse, paired, sparse, "
+        "uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "init=paired(hinge)"): (
-        "There is no base called 'hinge'. Known: bernoulli, kaiming, paired, sparse, uniform, "
-        "xavier."
+        "There is no base called 'hinge'. Known: bernoulli, kaiming, over_sparse, paired, sparse, "
+        "uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "model.activation=power(1.5)"): (
         "Power: k=1.5. Give a whole number of at least 1."

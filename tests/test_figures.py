@@ -43,10 +43,12 @@ def test_the_heat_map_prints_what_it_shows() -> None:
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
 
     assert [panel.get_title(loc="left") for panel in panels] == ["uniform", "sparse(2)"]
-    assert len(texts(figure)) == 2 * 3 * 4
-    assert set(texts(figure)) <= {"✓", *map(str, range(100))}
+    shares = [text for text in texts(figure) if "–" not in text]
+    assert len(shares) == len(texts(figure)) / 2 == 2 * 3 * 4  # each with its interval
+    assert set(shares) <= {"✓", *map(str, range(100))}
     note = figure.get_supxlabel()
-    assert "480 runs, n = 20 a cell; at most 1000 steps" in note
+    assert "480 runs, n = 20 a cell; at most 1,000 steps" in note
+    assert "95 % interval (Wilson's)" in note
     assert figure.get_suptitle() == "Title"
 
 
@@ -56,8 +58,9 @@ def test_an_incomplete_grid_is_drawn_as_far_as_it_goes() -> None:
     table = table.filter((pl.col("seed") < 5) | (pl.col("data.m") > 100))
     figure = success_heat_map(table, "Title")
 
-    assert len(texts(figure)) == 2 * (3 * 4 - 1)
+    assert len(texts(figure)) == 2 * 2 * (3 * 4 - 1)
     assert "n = 5 to 20 a cell" in figure.get_supxlabel()
+    assert "anytime-valid, as cells have unequal n" in figure.get_supxlabel()
 
 
 def test_curves_have_a_panel_a_cell() -> None:

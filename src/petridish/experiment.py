@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from petridish.analysis import Claim, Verdict
+from petridish.analysis import Claim, Finding, Verdict, nothing
 from petridish.figures import success_heat_map, training_curves
 from petridish.naming import UserError, nearest
 from petridish.sweeps import Sweep, load_user_file
@@ -59,7 +59,7 @@ class Experiment:
     def judge(self, runs: pl.DataFrame) -> list[Verdict]:
         """Judge every claim from the runs of one scale."""
         share = self.level / max(1, len(self.claims))
-        return [Verdict(claim, claim.rule.judge(runs, share), share) for claim in self.claims]
+        return [Verdict(claim, _judge(claim, runs, share), share) for claim in self.claims]
 
     def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:
         """Give the figures of a sweep: those declared, or those that suit it."""
@@ -87,6 +87,13 @@ class Experiment:
                 for claim in self.claims
             ],
         }
+
+
+def _judge(claim: Claim, runs: pl.DataFrame, level: float) -> Finding:
+    try:
+        return claim.rule.judge(runs, level)
+    except UserError as unfit:  # such as runs that differ in more than the claim speaks of
+        return nothing("nothing could be judged", str(unfit))
 
 
 def user_experiment(path: Path) -> Experiment:

@@ -9,6 +9,7 @@ from petridish.analysis.claims import (
     NeverDecreases,
     Rule,
     Verdict,
+    nothing,
 )
 from petridish.analysis.comparisons import BestOrTied, TicketsWin
 from petridish.analysis.estimate import (
@@ -53,6 +54,7 @@ __all__ = [
     "decrease_test",
     "holm",
     "mean_difference",
+    "nothing",
     "trend_test",
     "wilson_interval",
 ]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.naming import UserError
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -59,8 +61,24 @@ class Grid:
         return Grid(strata, self.rows, self.columns, seeds, outcome[..., common])
 
 
+def mixed(table: pl.DataFrame, conditions: Sequence[str]) -> str:
+    """Say what is wrong where runs share conditions and a seed; nothing where none do.
+
+    Such runs differ in something that is not asked for, and would stand for each other.
+    """
+    columns = list(dict.fromkeys([*conditions, "seed"]))
+    if table.select(columns).is_unique().all():
+        return ""
+    return (
+        f"several runs share {', '.join(columns)}: the sweep varies something else too; choose one "
+        "value of it by --set"
+    )
+
+
 def grid(table: pl.DataFrame, *, rows: str, columns: str, strata: Sequence[str]) -> Grid:
     """Lay runs out as one grid a stratum."""
+    if clash := mixed(table, [*strata, rows, columns]):
+        raise UserError(f"{clash[0].upper()}{clash[1:]}.")
     keys: list[tuple[Any, ...]] = sorted(set(table.select(strata).iter_rows())) if strata else [()]
     conditions = [sorted(set(table[name])) for name in (rows, columns, "seed")]
     places = [{value: i for i, value in enumerate(axis)} for axis in (keys, *conditions)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.analysis.claims import INCOMPLETE, Finding, Judgement, by_interval, nothing
-from petridish.analysis.estimate import mean_difference, student_half_width
+from petridish.analysis.estimate import mean_difference, student_half_width, wilson_interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,7 +54,8 @@ class BestOrTied:
             )
             for other in others
         }
-        best = max(gains, key=lambda other: gains[other][0])
+        # The one that decides: significantly better, or else the one that comes nearest to it.
+        best = max(gains, key=lambda other: (gains[other][1] > 0, gains[other][0]))
         judgement = Judgement.UNDECIDED
         if any(low > 0 for _, low, _ in gains.values()):
             judgement = Judgement.CONTRADICTED
@@ -72,7 +73,8 @@ class TicketsWin:
 
     «success»: the difference of the shares solved. «time»: the probability that a ticket's run is
     solved before a control's, runs that never are counting as equally late; ½ is no difference.
-    Runs from one parent share their ticket: the interval is Student's over the parents' means.
+    Runs from one parent share their ticket: the interval is Student's over the parents' means, or
+    Wilson's where all parents agree.
     """
 
     score: Literal["success", "time"] = "success"
@@ -96,29 +98,39 @@ class TicketsWin:
             part["time"].to_numpy()
             for part in tickets.partition_by("init.seed", maintain_order=True)
         ]
-        if len(parents) < 2 or len(control) < 2:
-            return nothing(quantity, "needs tickets of two parents, and two runs of the control")
+        if len(parents) < 3 or len(control) < 3:
+            return nothing(quantity, "needs tickets of three parents, and three control runs")
         if self.score == "success":
             own = np.isfinite(control).astype(np.float64)
-            means = np.array([np.isfinite(times).mean() for times in parents]) - own.mean()
-            neutral = 0.0
+            means = np.array([np.isfinite(times).mean() for times in parents])
+            estimate, neutral = float(means.mean() - own.mean()), 0.0
+            control_side = _distances(own, level)[::-1]  # it is taken away
         else:
             means = np.array([_sooner(times, control) for times in parents])
             everyone = np.concatenate(parents)
             own = np.array([_sooner(everyone, np.array([time])) for time in control])
-            neutral = 0.5
+            estimate, neutral = float(means.mean()), 0.5
+            control_side = _distances(own, level)
         # What the parents' luck leaves open, and what the control's does.
-        half = math.hypot(student_half_width(means, 1 - level), student_half_width(own, 1 - level))
-        estimate = float(means.mean())
+        below, above = map(math.hypot, _distances(means, level), control_side)
         solved = sum(int(np.isfinite(times).sum()) for times in parents)
         total = sum(len(times) for times in parents)
         remark = (
             f"{solved} of {total} runs of {len(parents)} tickets solved, "
             f"{int(np.isfinite(control).sum())} of {len(control)} of the control"
         )
-        low, high = estimate - half, estimate + half
+        low, high = max(estimate - below, 2 * neutral - 1), min(estimate + above, 1.0)
         judgement = by_interval(low, high, neutral)
         return Finding(judgement, estimate, low, high, quantity, total + len(control), remark)
+
+
+def _distances(shares: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Give the distances from a mean share to its bounds: Student's, or Wilson's if all agree."""
+    if shares.std() > 0:
+        half = student_half_width(shares, 1 - level)
+        return half, half
+    low, high = wilson_interval(shares.sum(), np.array(len(shares)), level=1 - level)
+    return float(shares.mean() - low), float(high - shares.mean())
 
 
 def _sooner(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

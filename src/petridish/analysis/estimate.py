@@ -127,7 +127,7 @@ def censored_median(times: Sequence[float | None]) -> float:
     """Give the median of times of which some are only known to lie beyond the budget.
 
     A run that never converged is censored (None), not dropped: it counts as later than all others.
-    The result is infinite where half of the runs or more did not converge. With an even number of
+    The result is infinite where more than half of the runs did not converge. With an even number of
     runs the lower of the two middle values is taken, so that it is a time that was measured.
     """
     if not times:

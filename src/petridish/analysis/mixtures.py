@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.analysis.cells import mixed
 from petridish.analysis.estimate import anytime_interval
+from petridish.naming import UserError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -92,15 +94,20 @@ def restarts_needed(success: float, target: float) -> float:
         return math.inf
     if success >= target:
         return 1.0
-    return float(math.ceil(math.log1p(-target) / math.log1p(-success) - 1e-9))
+    if target >= 1:
+        return math.inf
+    needed = math.log1p(-target) / math.log1p(-success)
+    return float(math.ceil(needed - 1e-9)) if needed < 1e300 else math.inf
 
 
 def budgets(steps: int, every: int) -> list[int]:
     """Give the budgets that are looked at: `steps`, then less by factors of √2, in whole looks."""
-    found = [steps]
+    found, power = [steps], 1
     while found[-1] > every:
-        smaller = int(steps / 2 ** (len(found) / 2)) // every * every
-        found.append(max(every, smaller))
+        smaller = max(every, int(steps / 2 ** (power / 2)) // every * every)
+        power += 1
+        if smaller < found[-1]:
+            found.append(smaller)
     return found
 
 
@@ -113,10 +120,14 @@ def mixtures(table: pl.DataFrame, *, target: float) -> list[Mixture]:
     (`anytime_interval`).
     """
     options: dict[str, list[Mixture]] = {}
-    for cell in table.partition_by("task", "init", "data.m", "model.width", maintain_order=True):
+    by = ["task", "init", "data.m", "model.width", "training.steps"]
+    if clash := mixed(table, by):
+        raise UserError(f"{clash[0].upper()}{clash[1:]}.")
+    for cell in table.partition_by(by, maintain_order=True):
         options.setdefault(cell["task"][0], []).extend(_options(cell, target))
     found = []
     for each in options.values():
+        each.sort(key=lambda o: (-o.success, o.init))  # of equal mixtures the surer one is kept
         resources = np.array([[o.m, o.width, o.steps, o.restarts] for o in each]).reshape(-1, 4)
         kept = [each[place] for place in np.flatnonzero(_undominated(resources))]
         front = _undominated(np.array([[o.m, o.compute] for o in kept]).reshape(-1, 2))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.analysis.cells import grid, mixed
 from petridish.analysis.claims import Finding, Judgement, by_interval, nothing
-from petridish.analysis.frontier import frontier_index
+from petridish.analysis.frontier import frontier_draws, frontier_index, sample_sizes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,8 +26,9 @@ class AboveTheBound:
     """No cell succeeds with fewer resources than Proposition 3 asks for [PF §3.1].
 
     For every cell of a sparse parity in which half of the runs succeed or more: parameters × median
-    steps × m / success, over ½ C(n, k), with τ² = 1/m. The estimate is the least over the cells;
-    its interval comes from the interval of the success. Online there is no m to speak of.
+    steps × m, over the share of runs that succeed within these steps and over ½ C(n, k), with τ² =
+    1/m. The estimate is the least over the cells; its interval comes from that share's. Online
+    there is no m to speak of.
     """
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
@@ -43,9 +45,10 @@ class AboveTheBound:
         ratios = []
         for cell in offline.partition_by("task", "init", "data.m", "model.width"):
             run, times = cell.row(0, named=True), cell["solved_at"].to_list()
-            solved, middle = sum(time is not None for time in times), censored_median(times)
+            middle = censored_median(times)
             if not math.isfinite(middle):
                 continue
+            solved = sum(time is not None and time <= middle for time in times)
             n, parameters = run["task.n"], n_parameters(run["model.width"], run["task.n"])
             low, high = anytime_interval(solved, len(times), level=1 - level)
             needed = resource_product(parameters, max(middle, 1), run["data.m"] ** -0.5, 1)
@@ -71,9 +74,10 @@ class FrontierSlope:
     """The smallest `over` that suffices moves along `along`: its slope on logarithmic axes.
 
     At the largest `at`, the smallest value of `over` at which half of the runs succeed, for every
-    value of `along`; a least-squares line through the logarithms, with an interval by drawing seeds
-    anew. Supported if the slope has the sign that is claimed, contradicted if it has the other.
-    Values of `along` at which nothing suffices count as one step beyond the grid.
+    value of `along`; a least-squares line through the logarithms, with an interval from the runs'
+    posterior (`frontier_draws`). Supported if the slope has the sign that is claimed, contradicted
+    if it has the other. Where nothing suffices, or fresh examples alone do, it counts as one step
+    beyond the grid.
     """
 
     along: str
@@ -92,42 +96,36 @@ class FrontierSlope:
         if runs.is_empty():
             return nothing(quantity, f"no run starts from {self.inits}")
         runs = runs.filter(pl.col(self.at) == runs[self.at].max())
-        outcome, along, over = _outcomes(runs, self.along, self.over)
-        if len(along) < 2 or len(over) < 2 or outcome.shape[-1] < 2:
+        if clash := mixed(runs, (self.along, self.over)):
+            return nothing(quantity, clash)
+        whole = grid(runs, rows=self.along, columns=self.over, strata=()).complete()
+        along = np.array(whole.rows, np.float64)
+        if not whole.strata or len(along) < 2 or len(whole.columns) < 2 or len(whole.seeds) < 2:
             return nothing(quantity, f"needs two values of {self.along} and {self.over}, two seeds")
-        sizes = np.array([*over, over[-1] ** 2 / over[-2]])
+        sizes = sample_sizes(whole.columns)
 
-        def slope(sample: Floats) -> float:
-            least = sizes[frontier_index(sample.mean(axis=-1))]
-            return round(float(np.polyfit(np.log(along), np.log(least), 1)[0]), 9)
+        def slopes(index: NDArray[np.int64]) -> Floats:
+            found: Floats = np.polyfit(np.log(along), np.log(sizes[index]).T, 1)[0]
+            return np.round(found, 9)
 
         rng = np.random.default_rng(0)
-        seeds = outcome.shape[-1]
-        drawn = [slope(outcome[..., rng.integers(seeds, size=seeds)]) for _ in range(RESAMPLES)]
-        estimate = slope(outcome)
-        low, high = np.quantile(drawn, [level / 2, 1 - level / 2])
+        drawn = frontier_draws(whole, draws=RESAMPLES, rng=rng)[:, 0]  # (draw, row)
+        best = frontier_index(whole.solved / whole.runs)
+        estimate = float(slopes(best)[0])
+        low, high = np.quantile(slopes(drawn), [level / 2, 1 - level / 2])
         low, high = float(min(low, estimate)), float(max(high, estimate))
         judgement = by_interval(low, high, 0.0)
         if self.sign == "falls":
             judgement = by_interval(-high, -low, 0.0)
-        least = sizes[frontier_index(outcome.mean(axis=-1))]
+        least = sizes[best[0]]
         remark = ", ".join(
             f"{self.along.rpartition('.')[2]} = {a:g}: {size:g}"
             for a, size in zip(along, least, strict=True)
         )
         claimed = "" if math.isnan(self.claimed) else f"; the bound's exponent is {self.claimed:g}"
-        return Finding(judgement, estimate, low, high, quantity, outcome.size, f"{remark}{claimed}")
-
-
-def _outcomes(runs: pl.DataFrame, along: str, over: str) -> tuple[Floats, list[float], list[float]]:
-    """Lay outcomes out, shape (along, over, seed), keeping the seeds that all cells have."""
-    axes = [sorted(set(runs[name])) for name in (along, over, "seed")]
-    outcome = np.full([len(axis) for axis in axes], np.nan)
-    for a, o, seed, ending in runs.select(along, over, "seed", "outcome").iter_rows():
-        place = tuple(axis.index(value) for axis, value in zip(axes, (a, o, seed), strict=True))
-        outcome[place] = ending == "SOLVED"
-    common = ~np.isnan(outcome).any(axis=(0, 1))
-    return outcome[..., common], axes[0], axes[1]
+        return Finding(
+            judgement, estimate, low, high, quantity, int(whole.runs.sum()), f"{remark}{claimed}"
+        )
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.analysis.cells import mixed
 from petridish.analysis.claims import Finding, Judgement, by_interval, nothing
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
-FEWEST = 2  # seeds: of one alone nothing can be said
+FEWEST = 5  # seeds: of fewer a bootstrap knows too little
 
 
 def solved_times(
@@ -45,7 +46,7 @@ def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _median(times: Floats) -> Floats:
-    """Give the lower median over the last axis: infinite where half are, a measured time else."""
+    """Give the lower median over the last axis: infinite if more than half are, else measured."""
     middle: Floats = np.sort(times, axis=-1)[..., (times.shape[-1] - 1) // 2]
     return middle
 
@@ -68,9 +69,13 @@ def _resampled(
     rng = np.random.default_rng(0)  # the same table gives the same verdict
     seeds = times.shape[-1]
     drawn = [statistic(times[..., rng.integers(seeds, size=seeds)]) for _ in range(RESAMPLES)]
+    return _interval(statistic(times), drawn, level)
+
+
+def _interval(estimate: float, drawn: Sequence[float], level: float) -> tuple[float, float, float]:
+    """Give exp(estimate) with the percentiles of what was drawn; NaN if too little is defined."""
     kept = [value for value in drawn if not math.isnan(value)]
-    estimate = statistic(times)
-    if math.isnan(estimate) or len(kept) < RESAMPLES / 2:
+    if math.isnan(estimate) or len(kept) < len(drawn) / 2:
         return math.nan, math.nan, math.nan
     low, high = np.quantile(kept, [level / 2, 1 - level / 2])
     return math.exp(estimate), math.exp(min(low, estimate)), math.exp(max(high, estimate))
@@ -93,12 +98,14 @@ class Quicker:
         quantity = f"median time, lowest / highest {self.along}"
         if table[self.along].n_unique() < 2:
             return nothing(quantity, f"needs two values of {self.along}")
+        if clash := mixed(table, (self.along, *self.within)):
+            return nothing(quantity, clash)
         _, conditions, times = solved_times(table, along=self.along, within=self.within)
         ends = times[:, [0, -1]]
         run_at_both = np.all(np.any(~np.isnan(ends), axis=2), axis=1)
         ends = _common(ends[run_at_both])
         if not ends.size or ends.shape[-1] < FEWEST:
-            return nothing(quantity, "no two seeds were run at both ends of a stratum")
+            return nothing(quantity, f"needs {FEWEST} seeds at both ends of a stratum")
 
         def statistic(sample: Floats) -> float:
             middle = _median(sample)
@@ -106,7 +113,7 @@ class Quicker:
 
         estimate, low, high = _resampled(ends, statistic, level)
         if math.isnan(estimate):
-            return nothing(quantity, "in no stratum do half of the runs succeed at both ends")
+            return nothing(quantity, "too few strata succeed often enough at both ends")
         known = int(np.all(np.isfinite(_median(ends)), axis=1).sum())
         remark = f"from {conditions[0]} to {conditions[-1]}, {known} of {len(ends)} strata known"
         judgement = by_interval(low, high, 1.0)
@@ -118,8 +125,10 @@ class SlowAtTheEdge:
     """The smallest feasible `along` takes longer than the best: data can be traded for time.
 
     In each stratum, the median time at the smallest value of `along` at which half of the runs
-    succeed, over the least median beyond it; geometric mean over strata. The edge and the best are
-    found anew in each resample of the seeds, so that the interval knows that they were chosen.
+    succeed, over the least median beyond it; geometric mean over strata. To choose a minimum and to
+    measure it with the same runs would find one where there is none: one half of the seeds chooses
+    edge and best, the other half measures them, and then the other way round. The interval draws
+    the measuring seeds anew.
     """
 
     along: str = "data.m"
@@ -128,24 +137,52 @@ class SlowAtTheEdge:
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = f"median time at the smallest feasible {self.along} / at the best"
+        if clash := mixed(table, (self.along, *self.within)):
+            return nothing(quantity, clash)
         _, _, times = solved_times(table, along=self.along, within=self.within)
         times = _common(times)
-        if times.shape[1] < 2 or times.shape[-1] < FEWEST:
-            return nothing(quantity, f"needs two values of {self.along} and two seeds in all cells")
-
-        def statistic(sample: Floats) -> float:
-            middle = _median(sample)
-            ratios = []
-            for row in middle:
-                feasible = row[np.isfinite(row)]
-                if len(feasible) > 1:
-                    ratios.append(math.log(feasible[0] / feasible[1:].min()))
-            return float(np.mean(ratios)) if ratios else math.nan
-
-        estimate, low, high = _resampled(times, statistic, level)
-        if math.isnan(estimate):
+        if times.shape[1] < 2 or times.shape[-1] < 2 * FEWEST:
+            return nothing(
+                quantity, f"needs two values of {self.along} and {2 * FEWEST} seeds in all cells"
+            )
+        halves = times[..., ::2], times[..., 1::2]
+        measured = [  # (stratum, edge or best, seed), each chosen by the other half
+            np.stack([measuring[k, [edge, best]] for k, edge, best in _edges(choosing)])
+            for choosing, measuring in (halves, halves[::-1])
+            if _edges(choosing)
+        ]
+        if not measured:
             return nothing(quantity, "no stratum has two feasible cells")
-        return Finding(by_interval(low, high, 1.0), estimate, low, high, quantity, int(times.size))
+        rng = np.random.default_rng(0)
+
+        def statistic(samples: Sequence[Floats]) -> float:
+            middles = [_median(sample) for sample in samples]
+            ratios = [_log_ratio(middle[:, 0], middle[:, 1]) for middle in middles]
+            known = [ratio for ratio in ratios if not math.isnan(ratio)]
+            return float(np.mean(known)) if known else math.nan
+
+        def redrawn(sample: Floats) -> Floats:
+            seeds = sample.shape[-1]
+            return sample[..., rng.integers(seeds, size=seeds)]
+
+        drawn = [statistic([redrawn(sample) for sample in measured]) for _ in range(RESAMPLES)]
+        estimate, low, high = _interval(statistic(measured), drawn, level)
+        if math.isnan(estimate):
+            return nothing(
+                quantity, "no stratum has two feasible cells in both halves of its seeds"
+            )
+        judgement = by_interval(low, high, 1.0)
+        return Finding(judgement, estimate, low, high, quantity, int(times.size))
+
+
+def _edges(times: Floats) -> list[tuple[int, int, int]]:
+    """Give stratum, first feasible place and quickest place beyond it, where there are both."""
+    found = []
+    for k, row in enumerate(_median(times)):
+        feasible = np.flatnonzero(np.isfinite(row))
+        if len(feasible) > 1:
+            found.append((k, int(feasible[0]), int(feasible[1:][np.argmin(row[feasible[1:]])])))
+    return found
 
 
 @dataclass(frozen=True)
@@ -160,7 +197,7 @@ class Valley:
     none cannot be shown by finding none: without a valley the verdict is undecided.
     """
 
-    score: str = "success"
+    score: Literal["success", "time"] = "success"
     along: str = "data.m"
     within: tuple[str, ...] = ("task", "init", "model.width")
 
@@ -168,6 +205,8 @@ class Valley:
         """Judge from the runs of a sweep."""
         from petridish.analysis.trend import holm
 
+        if clash := mixed(table, (self.along, *self.within)):
+            return nothing(f"depth of a valley in {self.score}", clash)
         deep = "success" if self.score == "success" else "median time, as a ratio"
         quantity = f"depth of the deepest valley in {deep}"
         strata, conditions, times = solved_times(table, along=self.along, within=self.within)
@@ -176,7 +215,7 @@ class Valley:
             for k in range(len(strata))
             for i in range(len(conditions))
             for j in range(i + 1, len(conditions))
-            if min((~np.isnan(times[k, [i, j]])).sum(axis=1)) >= FEWEST
+            if min((~np.isnan(times[k, [i, j]])).sum(axis=1)) >= 2
         ]
         if not pairs:
             return nothing(quantity, f"needs two values of {self.along} with two seeds each")
@@ -196,7 +235,7 @@ class Valley:
         if not found:
             remark = f"{len(fell)} significant falls and {len(rose)} rises, none after the other"
             flat = 0.0 if self.score == "success" else 1.0
-            return Finding(Judgement.UNDECIDED, flat, flat, math.inf, quantity, n, remark)
+            return Finding(Judgement.UNDECIDED, flat, flat, self._most(), quantity, n, remark)
         depth, k, first, low, last = max(found)
         at = ", ".join(map(str, strata[k]))
         remark = (
@@ -205,7 +244,10 @@ class Valley:
             f"{self._value(cells[k][last])} with {conditions[last]:g}"
         )
         neutral = 0.0 if self.score == "success" else 1.0
-        return Finding(Judgement.SUPPORTED, depth, neutral, math.inf, quantity, n, remark)
+        return Finding(Judgement.SUPPORTED, depth, neutral, self._most(), quantity, n, remark)
+
+    def _most(self) -> float:
+        return 1.0 if self.score == "success" else math.inf
 
     def _p_fall(self, before: Floats, after: Floats) -> float:
         """Test one-sidedly whether the score is lower after than before."""
@@ -228,8 +270,14 @@ class Valley:
     def _depth(self, cells: list[Floats], first: int, low: int, last: int) -> float:
         edge = min(self._height(cells[first]), self._height(cells[last]))
         bottom = self._height(cells[low])
-        return edge - bottom if self.score == "success" else edge / bottom
+        if self.score == "success":
+            return edge - bottom
+        # A median beyond the budget counts as the latest time seen: the depth is at least this.
+        latest = max(float(t) for cell in cells for t in cell if math.isfinite(t))
+        return min(edge, latest) / min(bottom, latest)
 
     def _value(self, cell: Floats) -> str:
         height = self._height(cell)
-        return f"{height:.0%}" if self.score == "success" else f"{height:,.0f} steps"
+        if self.score == "success":
+            return f"{height:.0%}"
+        return f"{height:,.0f} steps" if math.isfinite(height) else "beyond the budget"

@@ -71,20 +71,23 @@ def frontier(
                 "id": experiment.id,
                 "scale": scale,
                 "target": target,
-                "have": limits,
-                "cheapest": within[0].as_json() if within else None,
+                "have": {name: most for name, most in limits.items() if math.isfinite(most)},
+                "cheapest": [option.as_json() for option in _cheapest(within)],
                 "mixtures": [mixture.as_json() for mixture in found],
             }
         )
         return exit_code(reading.problems)
     if have is not None:
-        typer.echo(_answer(found, within, limits, target))
+        tasks = dict.fromkeys(runs["task"].sort())
+        for task in tasks:
+            here = [[o for o in options if o.task == task] for options in (found, within)]
+            typer.echo(_answer(task, here[0], here[1], limits, target))
         return exit_code(reading.problems)
     shown = [mixture for mixture in found if everything or mixture.best]
     typer.echo(_table(shown, target))
     hidden = len(found) - len(shown)
     if hidden:
-        typer.echo(f"{hidden} more take less of some resource but lose in compute: --all.")
+        typer.echo(f"Not shown, as others need no more data and compute: {hidden} (--all).")
     return exit_code(reading.problems)
 
 
@@ -107,32 +110,54 @@ def _limits(have: str | None) -> dict[str, float]:
     return limits
 
 
+def _limit(value: float) -> str:
+    """Write a limit as it was given."""
+    return "∞" if math.isinf(value) else f"{value:,.10g}"
+
+
 def _number(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:,.0f}"
 
 
+def _cheapest(within: Sequence[Mixture]) -> list[Mixture]:
+    """Give the cheapest mixture of each task; they come in order of their compute."""
+    first: dict[str, Mixture] = {}
+    for option in within:
+        first.setdefault(option.task, option)
+    return list(first.values())
+
+
 def _answer(
-    found: Sequence[Mixture], within: Sequence[Mixture], limits: dict[str, float], target: float
+    task: str,
+    found: Sequence[Mixture],
+    within: Sequence[Mixture],
+    limits: dict[str, float],
+    target: float,
 ) -> str:
     """Say in words what is cheapest within the limits, or that nothing is."""
     from petridish.analysis.mixtures import FEWEST, affordable
 
-    wanted = " and ".join(f"{name} ≤ {_number(most)}" for name, most in limits.items())
+    wanted = " and ".join(f"{name} ≤ {_limit(most)}" for name, most in limits.items())
     if within:
         best = within[0]
         low, high = best.compute_interval
+        bound = (
+            ""
+            if math.isnan(best.bound)
+            else (f"; Proposition 3 excludes less than {best.bound:.1e}")
+        )
         runs = f"{best.restarts:.0f} runs" if best.restarts > 1 else "1 run"
         return (
-            f"With {wanted}, the cheapest measured way to success {target:g} ({best.task}):\n"
+            f"{task}: with {wanted}, the cheapest measured way to success {target:g}:\n"
             f"    m = {_number(best.m)}, width r = {_number(best.width)}, {best.init}, "
             f"{_number(best.steps)} steps, {runs} "
             f"[{_number(best.restarts_low)} to {_number(best.restarts_high)}]\n"
             f"    one run succeeds with probability {best.success:.2f} "
             f"[{best.low:.2f}, {best.high:.2f}], n = {best.runs}\n"
-            f"    compute width × steps × restarts = {best.compute:.2e} [{low:.1e}, {high:.1e}]; "
-            f"Proposition 3 excludes less than {best.bound:.1e}"
+            f"    compute width × steps × restarts = {best.compute:.2e} [{low:.1e}, {high:.1e}]"
+            f"{bound}"
         )
-    lines = [f"With {wanted}, nothing that was measured reaches success {target:g}"]
+    lines = [f"{task}: with {wanted}, nothing that was measured reaches success {target:g}"]
     lines[0] += f" (by cells of which {FEWEST} runs succeeded or more)."
     for name in limits:
         others = {key: most for key, most in limits.items() if key != name}
