@@ -52,13 +52,10 @@ class Grid:
         return solved
 
     def complete(self) -> Grid:
-        """Keep the strata of which every cell has runs, and the seeds that all these cells have."""
-        full = np.flatnonzero(np.all(self.runs > 0, axis=(1, 2)))
-        outcome = self.outcome[full]
-        common = np.flatnonzero(~np.any(np.isnan(outcome), axis=(0, 1, 2)))
+        """Keep the strata of which every cell has two runs or more."""
+        full = np.flatnonzero(np.all(self.runs > 1, axis=(1, 2)))
         strata = [self.strata[place] for place in full]
-        seeds = [self.seeds[place] for place in common]
-        return Grid(strata, self.rows, self.columns, seeds, outcome[..., common])
+        return Grid(strata, self.rows, self.columns, self.seeds, self.outcome[full])
 
 
 def mixed(table: pl.DataFrame, conditions: Sequence[str]) -> str:

@@ -161,8 +161,8 @@ class FrontierShrinks:
             return nothing(quantity, f"needs two values of {self.along} and of {self.over}")
         whole = grid(table, rows=self.along, columns=self.over, strata=self.within)
         counts = whole.complete()
-        if not counts.strata or len(counts.seeds) < 2:
-            return nothing(quantity, INCOMPLETE)
+        if not counts.strata:
+            return nothing(quantity, "no stratum has two runs in every cell: run it to its end")
         sizes = sample_sizes(counts.columns)
         rng = np.random.default_rng(0)  # the same table gives the same verdict
         drawn = frontier_draws(counts, draws=self.draws, rng=rng)  # (draw, stratum, row)

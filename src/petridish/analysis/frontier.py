@@ -52,17 +52,18 @@ def frontier_draws(counts: Grid, *, draws: int, rng: np.random.Generator) -> NDA
     failed weight. A cell alone then has exactly Jeffreys' posterior, Beta(solved + ½, failed + ½),
     whose intervals keep close to their coverage also where all runs succeed or none
     [Brown, Cai & DasGupta 2001]. No cell borrows from its neighbours: nothing is assumed about the
-    frontier's shape. Every cell must have every seed.
+    frontier's shape. A cell may lack seeds: a posterior does not ask why no more were run.
     """
     shape = counts.outcome.shape
     flat = counts.outcome.reshape(-1, shape[-1])  # (cell, seed)
+    solved_runs, failed_runs = np.nan_to_num(flat).T, np.nan_to_num(1 - flat).T
     pieces = []
     piece = max(1, 2_000_000 // shape[-1])  # draws at a time, for memory's sake
     for start in range(0, draws, piece):
         size = min(piece, draws - start)
         weights = rng.standard_exponential((size, shape[-1]))
-        solved = weights @ flat.T + rng.gamma(0.5, size=(size, len(flat)))
-        failed = weights @ (1 - flat).T + rng.gamma(0.5, size=(size, len(flat)))
+        solved = weights @ solved_runs + rng.gamma(0.5, size=(size, len(flat)))
+        failed = weights @ failed_runs + rng.gamma(0.5, size=(size, len(flat)))
         success = solved / (solved + failed)
         pieces.append(frontier_index(success.reshape(size, *shape[:-1])))
     return np.concatenate(pieces)

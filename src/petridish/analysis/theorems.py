@@ -100,7 +100,7 @@ class FrontierSlope:
             return nothing(quantity, clash)
         whole = grid(runs, rows=self.along, columns=self.over, strata=()).complete()
         along = np.array(whole.rows, np.float64)
-        if not whole.strata or len(along) < 2 or len(whole.columns) < 2 or len(whole.seeds) < 2:
+        if not whole.strata or len(along) < 2 or len(whole.columns) < 2:
             return nothing(quantity, f"needs two values of {self.along} and {self.over}, two seeds")
         sizes = sample_sizes(whole.columns)
 

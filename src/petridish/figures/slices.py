@@ -18,7 +18,7 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
     """Draw where the runs lie, their success and their time against m; dense above sparse.
 
     Bands are 95 % intervals: Wilson's for success, bootstrap for the median time. A median beyond
-    the budget, where half of the runs or more were not solved, is an open mark at the top.
+    the budget, where more than half of the runs were not solved, is an open mark at the top.
     """
     inits = sorted(set(table["init"]), key=lambda init: (init != "uniform", init))
     widths = sorted(set(table["model.width"]))
@@ -61,7 +61,7 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
             f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs, n = {each} a cell; "
             f"at most {budget:,} steps. Bands: 95 % intervals. Left: the cells, filled by their "
             "success.\n"
-            "Open marks at the top: at least half of the runs were not solved.",
+            "Open marks at the top: more than half of the runs were not solved.",
         )
     return figure
 

@@ -50,7 +50,7 @@ def sparsity_curves(table: pl.DataFrame, title: str) -> Figure:
             title,
             f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs. Bars: 95 % intervals. "
             "Broken lines: the dense start (uniform).\n"
-            "No mark on the right: at least half of the runs were not solved.",
+            "No mark on the right: more than half of the runs were not solved.",
         )
     return figure
 

@@ -55,6 +55,8 @@ def bounds_and_solvers(table: pl.DataFrame, title: str) -> Figure:
             panel.set_title(f"(n, k) = ({n}, {k})", loc="left")
             panel.set_xscale("log")
             panel.set_yscale("log")
+            panel.set_xlim(left=2)
+            panel.set_ylim(bottom=0.5)
             panel.set_xlabel("examples m")
             panel.set_ylabel("operations")
         handles, labels = axes[0].get_legend_handles_labels()
@@ -81,7 +83,6 @@ def _bounds(panel: Any, n: int, k: int) -> None:
     panel.axvspan(1, limit, color=ORANGE, alpha=0.12, lw=0)
     panel.axvline(limit, color=ORANGE, lw=1.2, label=f"statistical limit, log₂ C({n}, {k})")
     panel.axhline(math.comb(n, k), color=INK, lw=0.7, ls=":", label=f"C({n}, {k}) candidates")
-    panel.set_ylim(bottom=0.5)
 
 
 def _solvers(panel: Any, n: int, k: int) -> None:
