@@ -9,7 +9,13 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.figures import save, success_heat_map, training_curves
+from petridish.figures import (
+    class_map,
+    save,
+    success_heat_map,
+    success_slices,
+    training_curves,
+)
 from petridish.figures.style import sample_label
 from petridish.naming import UserError
 from tests.test_analysis import rising, runs_of
@@ -102,3 +108,63 @@ def test_sizes_are_written_as_the_papers_do() -> None:
     """Short, and ∞ for online runs."""
     sizes = [300, 1000, 1500, 1e6, float("inf")]
     assert [sample_label(m) for m in sizes] == ["300", "1k", "1.5k", "1M", "∞"]
+
+
+def parity_table() -> pl.DataFrame:
+    """Give the runs of two n and two k, with what became of them."""
+    parts = [
+        runs_of(rising).with_columns(
+            pl.lit(f"sparse_parity({n}, {k})").alias("task"),
+            pl.lit(n).alias("task.n"),
+            pl.lit(k).alias("task.k"),
+        )
+        for n in (50, 100)
+        for k in (3, 4)
+    ]
+    solved = pl.col("outcome") == "SOLVED"
+    return pl.concat(parts).with_columns(
+        pl.lit(10_000).alias("training.steps"),
+        pl.lit(0.1).alias("training.target_error"),
+        pl.lit(0.01).alias("evaluation.fitted_error"),
+        pl.lit(100).alias("evaluation.every"),
+        pl.when(solved).then(5_000).alias("solved_at"),
+        pl.lit(1_000).alias("fitted_at"),
+    )
+
+
+def test_many_parities_are_laid_out_as_in_the_paper() -> None:
+    """A row an n; columns dense k = 3, dense k = 4, sparse k = 3, sparse k = 4 [PF Fig. 4]."""
+    figure = success_heat_map(parity_table(), "Title")
+    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
+
+    assert titles == [
+        f"sparse_parity({n}, {k}), {init}"
+        for n in (50, 100)
+        for init in ("uniform", "sparse(2)")
+        for k in (3, 4)
+    ]
+
+
+def test_the_class_map_shows_every_run() -> None:
+    """In each cell the widths of the four classes add up to the cell."""
+    table = parity_table().filter(pl.col("task") == "sparse_parity(50, 3)")
+    figure = class_map(table, "Title")
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+
+    for panel in panels:
+        widths = sum(patch.get_width() for patch in panel.patches)  # type: ignore[attr-defined] # rectangles
+        assert widths == pytest.approx(0.92 * 3 * 4)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["solved at once", "grokked", "memorised only", "never fitted"]
+    assert "training error ≤ 1%; solved: test error ≤ 10%" in figure.get_supxlabel()
+
+
+def test_slices_have_three_columns_dense_above_sparse() -> None:
+    """Where the cells lie, success, and time; a row an initialisation [PF Fig. 2]."""
+    table = parity_table().filter(pl.col("task") == "sparse_parity(50, 3)")
+    figure = success_slices(table, "Title")
+    labels = [axes.get_ylabel() for axes in figure.axes]
+
+    assert labels == ["width r", "share of runs that succeed", "median steps to success"] * 2
+    assert [axes.get_title(loc="left") for axes in figure.axes[::3]] == ["uniform", "sparse(2)"]
+    assert len(figure.axes[1].lines) >= 3  # one a width
