@@ -1,6 +1,6 @@
 """Drawings in one style, functions of tables. matplotlib is imported when something is drawn."""
 
-from petridish.figures.curves import training_curves
+from petridish.figures.curves import frontier_and_curves, training_curves
 from petridish.figures.heat_map import class_map, over_sparse_map, success_heat_map
 from petridish.figures.mixtures import mixture_front
 from petridish.figures.slices import success_slices
@@ -12,6 +12,7 @@ from petridish.figures.tickets import ticket_curves
 __all__ = [
     "bounds_and_solvers",
     "class_map",
+    "frontier_and_curves",
     "mixture_front",
     "over_sparse_map",
     "recovery_curves",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from petridish.figures.style import BLUE, GREY, ORANGE, caption, house_style, sample_label
+import numpy as np
+
+from petridish.figures.style import BLUE, GREY, INK, ORANGE, caption, house_style, sample_label
 from petridish.naming import UserError
 
 if TYPE_CHECKING:
@@ -12,6 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_CURVES = 10  # a panel, as in PF's Figure 1
+NOTE = "Grey: training error; blue: test error, solved; orange: test error, not solved."
+
+
+def _with_curves(table: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    if "curve.step" not in table.columns or table["curve.step"].null_count() == len(table):
+        raise UserError(
+            "These runs kept no curves. Run them with --set evaluation.curves=true to draw them."
+        )
+    return table.filter(pl.col("curve.step").is_not_null())
 
 
 def training_curves(table: pl.DataFrame, title: str) -> Figure:
@@ -20,13 +33,7 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
     Grey is the training error, blue the test error of a run that is solved, orange of one that is
     not. Steps are on a logarithmic axis, as delays of any length matter.
     """
-    import polars as pl
-
-    if "curve.step" not in table.columns or table["curve.step"].null_count() == len(table):
-        raise UserError(
-            "These runs kept no curves. Run them with --set evaluation.curves=true to draw them."
-        )
-    kept = table.filter(pl.col("curve.step").is_not_null())
+    kept = _with_curves(table)
     by = ["init", "model.width", "data.m"]
     panels = kept.partition_by(by, maintain_order=False, as_dict=True)
     keys = sorted(panels, key=lambda key: (str(key[0]), key[1], key[2]))
@@ -38,20 +45,9 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
         )
         axes = figure.subplots(down, across, squeeze=False, sharey=True, sharex=True).ravel()
         for panel, key in zip(axes, keys, strict=False):
-            runs = panels[key].sort("seed")
-            for run in runs.head(MOST_CURVES).iter_rows(named=True):
-                colour = BLUE if run["outcome"] == "SOLVED" else ORANGE
-                steps, train, test = (  # step 0 has no place on a logarithmic axis
-                    run[f"curve.{name}"][1:] for name in ("step", "train_error", "test_error")
-                )
-                panel.plot(steps, train, color=GREY, lw=0.8, alpha=0.7)
-                panel.plot(steps, test, color=colour, lw=1.1, alpha=0.9)
-            solved = (runs["outcome"] == "SOLVED").sum()
             init, width, m = key
+            _curves(panel, panels[key])
             panel.set_title(f"{init}, r = {width}, m = {sample_label(float(m))}", loc="left")
-            panel.text(0.03, 0.05, f"{solved} of {len(runs)} solved", transform=panel.transAxes)
-            panel.set_xscale("log")
-            panel.set_ylim(-0.02, 0.6)
         for panel in axes[len(keys) :]:
             panel.set_visible(False)
         for panel in axes[::across]:
@@ -59,11 +55,92 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
         for panel in axes[max(0, len(keys) - across) : len(keys)]:
             panel.set_xlabel("step")
             panel.tick_params(labelbottom=True)
-        task = ", ".join(kept["task"].unique().sort().to_list()[:3])
-        caption(
-            figure,
-            title,
-            f"{task}; {len(kept)} runs, at most {MOST_CURVES} drawn a panel. "
-            "Grey: training error; blue: test error, solved; orange: test error, not solved.",
-        )
+        caption(figure, title, f"{_made(kept)} {NOTE}")
     return figure
+
+
+def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
+    """Draw success over (m, r), and beside it the curves of every cell in the same places.
+
+    The composition of PF's Figure 1, a block for each initialisation, the dense one first.
+    """
+    kept = _with_curves(table)
+    inits = sorted(set(kept["init"]), key=lambda init: (init != "uniform", init))
+    widths = sorted(set(kept["model.width"]), reverse=True)  # the widest on top
+    samples = sorted(set(kept["data.m"]))
+    panels = kept.partition_by("init", "model.width", "data.m", as_dict=True)
+    with house_style() as make_figure:
+        size = (3.6 + 2.05 * len(samples), 0.9 + len(inits) * (0.45 + 1.45 * len(widths)))
+        figure: Figure = make_figure(figsize=size, layout="constrained")
+        blocks = np.atleast_1d(figure.subfigures(len(inits), 1))  # type: ignore[arg-type] # one or more
+        for block, init in zip(blocks, inits, strict=True):
+            left, right = block.subfigures(1, 2, width_ratios=[1, 0.7 * len(samples)])
+            _success(left.subplots(), panels, init, widths, samples)
+            grid = right.subplots(
+                len(widths), len(samples), squeeze=False, sharex=True, sharey=True
+            )
+            for (row, column), panel in np.ndenumerate(grid):
+                runs = panels.get((init, widths[row], samples[column]))
+                if runs is not None:
+                    _curves(panel, runs)
+                if row == 0:
+                    panel.set_title(f"m = {sample_label(samples[column])}", fontsize=9)
+                if row == len(widths) - 1:
+                    panel.set_xlabel("step")
+                if column == 0:
+                    panel.set_ylabel(f"r = {sample_label(widths[row])}\nerror")
+        caption(figure, title, f"{_made(kept)}\nLeft: percent solved. {NOTE}")
+    return figure
+
+
+def _success(
+    panel: Any, panels: dict[Any, pl.DataFrame], init: str, widths: list[int], samples: list[float]
+) -> None:
+    share = np.full((len(widths), len(samples)), np.nan)
+    for (row, width), (column, m) in (
+        (r, c) for r in enumerate(widths) for c in enumerate(samples)
+    ):
+        runs = panels.get((init, width, m))
+        if runs is not None:
+            share[row, column] = (runs["outcome"] == "SOLVED").sum() / len(runs)
+    panel.imshow(share, aspect="auto", cmap="cividis", vmin=0, vmax=1)
+    for (row, column), value in np.ndenumerate(share):
+        if not np.isnan(value):
+            shown = "✓" if value == 1 else f"{100 * value:.0f}"
+            ink = INK if value > 0.55 else "white"
+            panel.text(column, row, shown, ha="center", va="center", color=ink)
+    panel.set_xticks(range(len(samples)), [sample_label(m) for m in samples])
+    panel.set_yticks(range(len(widths)), [sample_label(r) for r in widths])
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+    panel.set_title(init, loc="left")
+    panel.set_xlabel("sample size m")
+    panel.set_ylabel("width r")
+
+
+def _curves(panel: Any, runs: pl.DataFrame) -> None:
+    """Draw the errors of the first runs of a cell."""
+    for run in runs.sort("seed").head(MOST_CURVES).iter_rows(named=True):
+        colour = BLUE if run["outcome"] == "SOLVED" else ORANGE
+        steps, train, test = (  # step 0 has no place on a logarithmic axis
+            run[f"curve.{name}"][1:] for name in ("step", "train_error", "test_error")
+        )
+        panel.plot(steps, train, color=GREY, lw=0.8, alpha=0.7)
+        panel.plot(steps, test, color=colour, lw=1.1, alpha=0.9)
+    solved = (runs["outcome"] == "SOLVED").sum()
+    panel.text(
+        0.97,
+        0.97,
+        f"{solved} of {len(runs)} solved",
+        transform=panel.transAxes,
+        ha="right",
+        va="top",
+        fontsize=8,
+    )
+    panel.set_xscale("log")
+    panel.set_ylim(-0.02, 0.68)
+
+
+def _made(kept: pl.DataFrame) -> str:
+    task = ", ".join(kept["task"].unique().sort().to_list()[:3])
+    return f"{task}; {len(kept)} runs, at most {MOST_CURVES} drawn a panel."

@@ -27,13 +27,13 @@ from petridish.experiment import Experiment
 from petridish.figures import (
     bounds_and_solvers,
     class_map,
+    frontier_and_curves,
     over_sparse_map,
     recovery_curves,
     sparsity_curves,
     success_heat_map,
     success_slices,
     ticket_curves,
-    training_curves,
 )
 from petridish.models import MLP, Init, OverSparse, Sparse, Uniform
 from petridish.sweeps import Sweep
@@ -252,7 +252,7 @@ CURVES = Experiment(
             "Grokking, delayed and sudden generalisation, is evident in some of the curves.",
         ),
     ),
-    figures={"curves": training_curves},
+    figures={"curves": frontier_and_curves},
 )
 
 
