@@ -41,3 +41,10 @@ def petridish(tmp_path: Path) -> Command:
         )
 
     return command
+
+
+@pytest.fixture
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
+    for module in ("times", "theorems", "outcomes"):
+        monkeypatch.setattr(f"petridish.analysis.{module}.RESAMPLES", 100)

@@ -10,22 +10,24 @@ import numpy as np
 import pytest
 
 from petridish.naming import UserError
-from petridish.theory.under_sparse import (
+from petridish.theory.recovery import (
     Found,
+    label_sums,
+    predicted_recovery,
+    predicted_size,
+    recovery_curve,
+    recovery_slope,
+    recovery_trials,
+)
+from petridish.theory.under_sparse import (
     Threshold,
     UnderSparse,
     best_correlation,
     bias_features,
     correlation_curve,
     good_network,
-    label_sums,
     mean_gradient,
-    predicted_recovery,
-    predicted_size,
     random_network,
-    recovery_curve,
-    recovery_slope,
-    recovery_trials,
     sample_gradient,
     second_layer_weights,
     subnetwork,

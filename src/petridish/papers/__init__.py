@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from petridish.experiment import Experiment
 from petridish.naming import UserError, nearest
-from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY, THEORY, TICKETS
+from petridish.papers.mechanisms import THEORY, TICKETS
+from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.id: experiment

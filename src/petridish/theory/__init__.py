@@ -48,16 +48,18 @@ from petridish.theory.over_sparse import (
     printed_biases,
     second_layer,
 )
-from petridish.theory.under_sparse import (
+from petridish.theory.recovery import (
     Slope,
-    UnderSparse,
-    best_correlation,
-    correlation_curve,
     predicted_recovery,
     predicted_size,
     recovery_curve,
     recovery_slope,
     recovery_trials,
+)
+from petridish.theory.under_sparse import (
+    UnderSparse,
+    best_correlation,
+    correlation_curve,
     untrained_correlation,
 )
 
