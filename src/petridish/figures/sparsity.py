@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import GREY, caption, house_style, sample_label, shades
+from petridish.figures.style import caption, house_style, sample_label, shades
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,17 +86,10 @@ def _curve(left: Any, right: Any, runs: pl.DataFrame, colour: Any, label: str) -
         label=label,
     )
     known = np.isfinite(middle)
-    late = np.where(np.isfinite(late), late, float(runs["training.steps"][0]))
-    right.errorbar(
-        s[known],
-        middle[known],
-        [(middle - early)[known], np.maximum(late - middle, 0)[known]],
-        color=colour,
-        marker="o",
-        ms=4,
-        lw=1.3,
-        elinewidth=0.8,
-    )
+    s, middle, early, late = s[known], middle[known], early[known], late[known]
+    late = np.minimum(late, float(runs["training.steps"][0]))  # beyond the budget is not known
+    bars = [middle - early, np.maximum(late - middle, 0)]
+    right.errorbar(s, middle, bars, color=colour, marker="o", ms=4, lw=1.3, elinewidth=0.8)
 
 
 def _dense(left: Any, right: Any, runs: pl.DataFrame, colour: Any) -> None:
@@ -106,5 +99,3 @@ def _dense(left: Any, right: Any, runs: pl.DataFrame, colour: Any) -> None:
     left.axhline(share, color=colour, lw=1, ls="--", alpha=0.8)
     if np.isfinite(middle):
         right.axhline(middle, color=colour, lw=1, ls="--", alpha=0.8)
-    left.set_facecolor("white")
-    left.tick_params(colors=GREY)

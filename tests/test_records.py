@@ -1,0 +1,83 @@
+"""The records in the repository: what they say follows from the runs they keep."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from petridish.analysis.cells import Grid, grid
+from petridish.analysis.frontier import replayed_frontiers
+from petridish.papers import EXPERIMENTS
+from petridish.records import read_record, summary
+from petridish.sweeps.adaptive import first_seeds
+
+RECORDS = sorted(
+    path.parent for path in (Path(__file__).parent.parent / "records").glob("*/spec.json")
+)
+PANEL = next(folder for folder in RECORDS if folder.name.endswith("PF-1-panel"))
+FULL = 1_000  # the widths up to here have all 50 seeds in every cell
+
+
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)
+def test_a_records_verdicts_follow_from_its_runs(folder: Path) -> None:
+    """Judged again from the table alone, every claim comes out as it is written there.
+
+    But for claims that need curves, which records do not keep.
+    """
+    spec = json.loads((folder / "spec.json").read_text())
+    written = {each["claim"]: each for each in json.loads((folder / "verdicts.json").read_text())}
+    runs = read_record(folder)
+    for verdict in EXPERIMENTS[spec["id"]].judge(runs):
+        if verdict.finding.remark != "these runs kept no curves":
+            assert verdict.as_json() == written[verdict.claim.name]
+    assert len(runs) == spec["runs"]
+    assert (folder / "README.md").is_file()
+
+
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)
+def test_a_records_summary_follows_from_its_runs(folder: Path) -> None:
+    """The cells of summary.csv, counted again."""
+    again = summary(read_record(folder)).drop("core_seconds")
+    written = pl.read_csv(folder / "summary.csv", schema_overrides=again.schema, infer_schema=False)
+
+    assert again.equals(written.select(again.columns))
+
+
+def full_panel() -> tuple[Grid, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    """Give the recorded cells that have every seed, and each run's steps in the same places."""
+    runs = read_record(PANEL).filter(pl.col("model.width") <= FULL)
+    counts = grid(runs, rows="model.width", columns="data.m", strata=["task", "init"])
+    steps = np.zeros(counts.outcome.shape)
+    columns = ["task", "init", "model.width", "data.m", "seed", "steps"]
+    for task, init, width, m, seed, taken in runs.select(columns).iter_rows():
+        place = (
+            counts.strata.index((task, init)),
+            counts.rows.index(width),
+            counts.columns.index(m),
+            counts.seeds.index(seed),
+        )
+        steps[place] = taken
+    return counts, steps
+
+
+def test_adaptive_allocation_finds_the_frontier_for_a_quarter() -> None:
+    """Replayed on the full grid: within one step of the frontier, from 25 % of its model-steps."""
+    counts, steps = full_panel()
+    whole, part = replayed_frontiers(counts)
+
+    assert np.all(counts.runs == 50)
+    assert np.abs(whole - part).max() <= 1
+    assert steps[first_seeds(counts.outcome)].sum() <= 0.25 * steps.sum()
+
+
+def test_every_cell_that_is_not_settled_has_its_full_seeds() -> None:
+    """The promise of adaptive allocation, for the whole record."""
+    runs = read_record(PANEL)
+    counts = grid(runs, rows="model.width", columns="data.m", strata=["task", "init"])
+    wanted = first_seeds(counts.outcome[..., :50]).sum(axis=-1)
+
+    assert np.all(counts.runs >= wanted)
