@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ def _layout(table: pl.DataFrame) -> _Layout:
     names = ["task", "init", *(["task.n", "task.k"] if parity else [])]
     for task, init, *size in set(table.select(names).iter_rows()):
         row = (size[0],) if parity else (task,)
-        column = (init != "uniform", init, *size[1:])  # the dense start first
+        column = (init != "uniform", *_natural(init), *size[1:])  # the dense start first
         rows.add(row)
         columns.add(column)
         keys[task, init] = (row, column)
@@ -47,6 +48,11 @@ def _layout(table: pl.DataFrame) -> _Layout:
         for key, (row, column) in keys.items()
     }
     return _Layout(ordered_rows, ordered_columns, places)
+
+
+def _natural(init: str) -> tuple[str, tuple[int, ...]]:
+    """Give what sorts sparse(4) before sparse(16)."""
+    return init.partition("(")[0], tuple(int(number) for number in re.findall(r"\d+", init))
 
 
 def _draw(
