@@ -85,8 +85,10 @@ def test_every_experiment_runs_at_smoke_scale(
     again = petridish("run", name, "--scale", "smoke", "--json")
     drawn = petridish("figure", name, "--scale", "smoke", "--out", "pictures")
     report = petridish("report", name, "--out", "report.html")
+    record = petridish("record", name, "--scale", "smoke", "--out", "record")
 
     assert first.returncode == again.returncode == drawn.returncode == report.returncode == 0
+    assert (record.returncode, record.stderr) == (0, "")
     assert drawn.stdout.split() == [
         f"pictures/{name}-smoke-{figure}.{kind}"
         for figure in EXPERIMENTS[name].figures

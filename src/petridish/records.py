@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from petridish.sweeps import Sweep
 
 LEFT_OUT = ("key", "spec")  # long, and made from the other columns
+ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
 PROVENANCE = ("version", "commit", "clean", "engine")
 
 
@@ -34,7 +35,7 @@ def slim(runs: pl.DataFrame) -> pl.DataFrame:
         for name in runs.columns
         if name in (*LEFT_OUT, *PROVENANCE)
         or name.startswith("curve.")
-        or runs[name].is_null().all()
+        or (name not in ALWAYS and runs[name].is_null().all())
     ]
     order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
     return runs.drop(dropped).with_columns(pl.col("seconds").round(3)).sort(order)

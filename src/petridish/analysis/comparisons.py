@@ -91,7 +91,9 @@ class TicketsWin:
         }[self.score]
         if "init.chosen" not in table.columns:
             return nothing(quantity, "no run begins with a ticket")
-        late = table.with_columns(time=pl.col("solved_at").fill_null(math.inf).cast(pl.Float64))
+        late = table.with_columns(
+            time=pl.col("solved_at").fill_null(math.inf).cast(pl.Float64)
+        ).sort("init.seed", "seed")  # sums of floats depend on their order
         control = late.filter(pl.col("init.chosen") == self.control)["time"].to_numpy()
         tickets = late.filter(pl.col("init.chosen") == self.ticket)
         parents = [
