@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.analysis import anytime_interval, wilson_interval
+from petridish.analysis import anytime_interval, mean_difference, trend_test, wilson_interval
 from petridish.analysis.cells import Grid
 from petridish.analysis.frontier import replayed_frontiers
 from petridish.models import MLP
@@ -78,6 +79,34 @@ def test_estimates_stay_honest_under_sequential_stopping(success: float) -> None
     assert missed <= 0.05 + 5 * np.sqrt(0.05 * 0.95 / 20_000)
     wrong_side = {True: low > 0.5, False: high < 0.5}[success <= 0.5]
     assert np.mean(wrong_side) <= 0.05
+
+
+def stopped(chance: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Draw outcomes of 8 cells on two sides, runs of one seed being alike, stopped when clear."""
+    alike = rng.random(50) < 0.3  # seeds whose runs all share one draw
+    draws = np.where(alike, rng.random(50), rng.random((2, 8, 50)))
+    outcome = (draws < chance).astype(np.float64)
+    kept = np.where(first_seeds(outcome), outcome, np.nan)
+    return kept[0], kept[1]
+
+
+@pytest.mark.parametrize("chance", [0.2, 0.5, 0.8])
+def test_comparisons_keep_their_level_under_stopping(chance: float) -> None:
+    """Of 300 comparisons of equal sides at 5 %, no more than 31 find a difference.
+
+    At a true rate of 5 % more than that have probability below 1e-4; and the trend along three
+    equal conditions is found no more often.
+    """
+    rng = np.random.default_rng(4)
+    differ = rise = 0
+    for _ in range(300):
+        _, low, high = mean_difference(*stopped(chance, rng))
+        differ += low > 0 or high < 0
+        three = np.stack([stopped(chance, rng)[0] for _ in range(3)], axis=1)
+        rise += trend_test(three, np.arange(3.0)) < 0.05
+
+    assert differ <= 31
+    assert rise <= 31
 
 
 def test_a_cell_at_one_half_gets_its_full_seeds() -> None:

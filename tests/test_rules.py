@@ -25,7 +25,8 @@ def test_a_true_claim_is_supported(name: str) -> None:
     finding = rule.judge(table(), 0.01)
 
     assert finding.judgement is SUPPORTED
-    assert finding.low <= finding.estimate <= finding.high
+    if not name.startswith("valley"):  # chosen for their depth, they have no interval
+        assert finding.low <= finding.estimate <= finding.high
     assert finding.n > 0
 
 
@@ -41,7 +42,7 @@ def test_the_order_of_rows_and_the_names_of_seeds_do_not_matter(name: str) -> No
 
     assert (one.judgement, one.n, one.remark) == (two.judgement, two.n, two.remark)
     numbers = [(f.estimate, f.low, f.high) for f in (one, two)]
-    assert numbers[0] == pytest.approx(numbers[1])
+    assert numbers[0] == pytest.approx(numbers[1], nan_ok=True)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -100,4 +101,4 @@ def test_a_diverged_run_is_an_unsolved_one(name: str) -> None:
         for how in ("DIVERGED", "OUT_OF_STEPS")
     ]
 
-    assert findings[0] == findings[1]
+    assert repr(findings[0]) == repr(findings[1])  # NaN equals NaN

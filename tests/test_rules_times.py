@@ -217,7 +217,8 @@ def test_equal_times_are_no_valley() -> None:
     finding = Valley("time").judge(sweep(lambda _, c: 100), 0.05)
 
     assert finding.judgement is UNDECIDED
-    assert (finding.estimate, finding.n) == (1.0, 60)
+    assert math.isnan(finding.estimate)
+    assert finding.n == 60
 
 
 @pytest.mark.parametrize("solved", [50, 24])
@@ -233,5 +234,4 @@ def test_a_valley_between_cells_that_fail_has_a_depth(solved: int) -> None:
     finding = Valley("time").judge(table, 0.05)
 
     assert not math.isnan(finding.estimate)
-    assert finding.low <= finding.estimate <= finding.high
     assert "inf steps" not in finding.remark

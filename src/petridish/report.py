@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import math
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,6 +77,12 @@ class Chapter:
     verdicts: list[Verdict]
 
     @property
+    def made(self) -> str:
+        """Say how much of the sweep the verdicts rest on."""
+        part = "" if len(self.runs) == len(self.sweep) else f" of {len(self.sweep):,}"
+        return f"{len(self.runs):,}{part} runs"
+
+    @property
     def anchor(self) -> str:
         """Where the page's table of verdicts links to."""
         return f"{self.experiment.id}-{self.scale}"
@@ -101,9 +106,9 @@ def _overview(chapters: Sequence[Chapter]) -> str:
     """Give every verdict in one table."""
     rows = "".join(
         f"<tr><td><a href='#{html.escape(chapter.anchor)}'>{html.escape(chapter.experiment.id)}</a>"
-        f" <span class='soft'>{html.escape(chapter.scale)}</span></td>"
+        f" <span class='soft'>{html.escape(chapter.scale)}, {chapter.made}</span></td>"
         f"<td>{html.escape(verdict.claim.text)}</td><td>{_badge(verdict)}</td>"
-        f"<td class='number'>{_numbers(verdict)}</td></tr>"
+        f"<td class='number'>{verdict.finding.numbers()}</td></tr>"
         for chapter in chapters
         for verdict in chapter.verdicts
     )
@@ -161,14 +166,6 @@ def _badge(verdict: Verdict) -> str:
     return f"<span class='verdict {kind}'>{kind}</span>"
 
 
-def _numbers(verdict: Verdict) -> str:
-    finding = verdict.finding
-    if math.isnan(finding.estimate):
-        return "–"
-    high = "∞" if math.isinf(finding.high) else f"{finding.high:.3g}"
-    return f"{finding.estimate:.3g} [{finding.low:.3g}, {high}]"
-
-
 def _claim(verdict: Verdict) -> str:
     """Set the paper's statement beside what was found."""
     finding, claim = verdict.finding, verdict.claim
@@ -178,9 +175,9 @@ def _claim(verdict: Verdict) -> str:
         f"<div class='claim'><h3>({html.escape(claim.name)}) {html.escape(claim.text)}</h3>"
         f"<div class='sides'><div><h4>The paper</h4><p>{paper}</p>"
         f"<p class='soft'>{html.escape(claim.source)}</p></div>"
-        f"<div><h4>Here</h4><p>{_badge(verdict)} <span class='estimate number'>{_numbers(verdict)}"
-        f"</span></p><p>{html.escape(finding.quantity)}; n = {finding.n:,}, level "
-        f"{verdict.level:.3g}</p>{remark}</div></div></div>"
+        f"<div><h4>Here</h4><p>{_badge(verdict)} <span class='estimate number'>"
+        f"{finding.numbers()}</span></p><p>{html.escape(finding.quantity)}; n = {finding.n:,}, "
+        f"level {verdict.level:.3g}</p>{remark}</div></div></div>"
     )
 
 

@@ -93,14 +93,12 @@ def compared(
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Lay runs out for a comparison along one condition at fixed others.
 
-    Gives the values of `along` and the outcomes, shape (stratum, condition, seed): the strata that
-    were run at every value, and the seeds that were run in all of them. Both may be empty.
+    Gives the values of `along` and the outcomes, shape (stratum, condition, seed), NaN where no run
+    was made: the strata that have two runs or more at every value. There may be none.
     """
     *strata, last = within
     whole = grid(table, rows=along, columns=last, strata=strata)
     shape = (-1, len(whole.rows), len(whole.seeds))
     outcome = np.moveaxis(whole.outcome, 2, 1).reshape(shape)
-    ran = ~np.isnan(outcome)
-    full = np.all(np.any(ran, axis=2), axis=1)
-    common = np.all(ran[full], axis=(0, 1))
-    return whole.rows, outcome[full][..., common]
+    full = np.all((~np.isnan(outcome)).sum(axis=2) > 1, axis=1)
+    return whole.rows, outcome[full]

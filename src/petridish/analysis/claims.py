@@ -47,6 +47,14 @@ class Finding:
     n: int
     remark: str = ""
 
+    def numbers(self) -> str:
+        """Write the estimate with its interval, as far as there are any."""
+        if math.isnan(self.estimate):
+            return "–"
+        if math.isnan(self.low):
+            return f"{self.estimate:.3g}"
+        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
 
 class Rule(Protocol):
     """How a claim is judged. The level is the probability of a wrong verdict that it may risk."""
@@ -104,7 +112,7 @@ class Verdict:
 
     def __str__(self) -> str:
         finding = self.finding
-        numbers = f"{finding.estimate:.3g} [{finding.low:.3g}, {finding.high:.3g}]"
+        numbers = finding.numbers()
         remark = f"; {finding.remark}" if finding.remark else ""
         return (
             f"({self.claim.name}) {finding.judgement.value.upper()}: {finding.quantity} = {numbers}"
@@ -130,7 +138,7 @@ def by_interval(low: float, high: float, neutral: float) -> Judgement:
     return Judgement.UNDECIDED
 
 
-INCOMPLETE = "no two seeds were run in every cell of a stratum: run the sweep to its end"
+INCOMPLETE = "no stratum has two runs at every value: run the sweep to its end"
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,8 @@ class FrontierShrinks:
     The estimate is the ratio of the frontier at the narrowest and at the widest, geometric mean
     over the strata, with an interval from the runs' posterior. Supported if the whole interval lies
     above 1 and no step along `along` is found to make the frontier grow; contradicted if it lies
-    below 1 or a step is. A frontier beyond the grid counts as one step beyond it. Strata with
+    below 1 or a step is. Frontiers are places on the grid: an interval of no width says which, not
+    where between two. A frontier beyond the grid counts as one step beyond it. Strata with
     cells that were not run are left out.
     """
 
@@ -213,9 +222,9 @@ class NeverDecreases:
         if table[self.along].n_unique() < 2:
             return nothing(quantity, f"needs two values of {self.along}")
         _, outcome = compared(table, along=self.along, within=self.within)
-        if not len(outcome) or outcome.shape[-1] < 2:
+        if not len(outcome):
             return nothing(quantity, INCOMPLETE)
-        third, seeds = level / 3, outcome.shape[-1]
+        third = level / 3
         estimate, low, high = mean_difference(outcome[:, -1], outcome[:, 0], level=1 - level)
         rise = trend_test(outcome, np.arange(outcome.shape[1], dtype=np.float64))
         pairs = list(pairwise(np.moveaxis(outcome, 1, 0)))  # neighbours, each (stratum, seed)
@@ -225,9 +234,9 @@ class NeverDecreases:
         ]
         falls = holm(
             [
-                decrease_test((int(before), seeds), (int(after), seeds))
+                decrease_test(_counts(before), _counts(after))
                 for narrower, wider in pairs
-                for before, after in zip(narrower.sum(axis=1), wider.sum(axis=1), strict=True)
+                for before, after in zip(narrower, wider, strict=True)
             ]
         )
         lower = sum(p < third for p in falls)
@@ -241,7 +250,8 @@ class NeverDecreases:
             f"trend p = {rise:.2g}; the least step is {worst[0]:+.3f} [{worst[1]:.3f}, "
             f"{worst[2]:.3f}]; {lower} of {len(falls)} single steps lower success significantly"
         )
-        return Finding(judgement, estimate, low, high, quantity, outcome.size, remark)
+        n = int((~np.isnan(outcome)).sum())
+        return Finding(judgement, estimate, low, high, quantity, n, remark)
 
 
 @dataclass(frozen=True)
@@ -260,6 +270,7 @@ class Beats:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
+        import numpy as np
         import polars as pl
 
         from petridish.analysis.cells import compared
@@ -272,14 +283,22 @@ class Beats:
         if table[self.condition].n_unique() < 2:
             return nothing(quantity, f"no cell was run with both values of {self.condition}")
         values, outcome = compared(table, along=self.condition, within=self.within)
-        if not len(outcome) or outcome.shape[-1] < 2:
+        if not len(outcome):
             return nothing(quantity, INCOMPLETE)
         better, worse = (outcome[:, values.index(side)] for side in (self.better, self.worse))
         estimate, low, high = mean_difference(better, worse, level=1 - level)
-        gain = better.mean(axis=1) - worse.mean(axis=1)
+        gain = np.nanmean(better, axis=1) - np.nanmean(worse, axis=1)
         remark = f"{(gain > 0).sum()} of {len(gain)} cells higher, {(gain < 0).sum()} lower"
         judgement = by_interval(low, high, 0.0)
-        return Finding(judgement, estimate, low, high, quantity, outcome.size, remark)
+        n = int((~np.isnan(outcome)).sum())
+        return Finding(judgement, estimate, low, high, quantity, n, remark)
+
+
+def _counts(cell: Any) -> tuple[int, int]:
+    """Give the runs solved and made of a cell, NaN standing for none."""
+    import numpy as np
+
+    return int(np.nansum(cell)), int((~np.isnan(cell)).sum())
 
 
 def _steps(counts: Grid, places: Any, text: str) -> str:

@@ -44,7 +44,7 @@ class BestOrTied:
         if self.candidate not in set(table[self.condition]) or len(set(table[self.condition])) < 2:
             return nothing(quantity, f"{self.candidate} was not run beside another value")
         values, outcome = compared(table, along=self.condition, within=self.within)
-        if not len(outcome) or outcome.shape[-1] < 2:
+        if not len(outcome):
             return nothing(quantity, INCOMPLETE)
         own = outcome[:, values.index(self.candidate)]
         others = [value for value in values if value != self.candidate]
@@ -61,10 +61,12 @@ class BestOrTied:
             judgement = Judgement.CONTRADICTED
         elif all(high < self.margin for _, _, high in gains.values()):
             judgement = Judgement.SUPPORTED
-        shares = {value: float(outcome[:, values.index(value)].mean()) for value in values}
+        shares = {value: float(np.nanmean(outcome[:, values.index(value)])) for value in values}
         order = sorted(shares, key=lambda value: -shares[value])
         remark = "success " + ", ".join(f"{value} {shares[value]:.0%}" for value in order)
-        return Finding(judgement, *gains[best], f"{quantity} ({best})", outcome.size, remark)
+        return Finding(
+            judgement, *gains[best], f"{quantity} ({best})", int((~np.isnan(outcome)).sum()), remark
+        )
 
 
 @dataclass(frozen=True)

@@ -89,28 +89,57 @@ def mean_difference(
     Parameters
     ----------
     better, worse : array, shape (cell, seed)
-        Outcomes, 1 for solved and 0 for not; every seed was run in every cell, on both sides.
+        Outcomes, 1 for solved and 0 for not, NaN where no run was made; at least two runs in every
+        cell, on both sides.
     level : float
         Coverage of the two-sided interval.
 
     Returns
     -------
     estimate, low, high : float
-        Each cell weighs the same. The interval is the wider, to each side, of two: Student's for
-        the seeds' own mean differences, which are independent of each other though the cells of
-        one seed are not; and the one that adds the squares of the cells' Wilson distances
-        [Newcombe 1998; Zou & Donner 2008], which keeps its width where all seeds agree.
+        Each cell weighs the same. The interval is the wider, to each side, of two: Student's over
+        seeds, which are independent of each other though the cells of one seed are not; and the one
+        that adds the squares of the cells' distances to their bounds [Newcombe 1998; Zou & Donner
+        2008], which keeps its width where all seeds agree. The bounds are Wilson's, or, where
+        cells differ in their number of runs because they were stopped when clear, those that hold
+        under stopping.
     """
-    each = (better - worse).mean(axis=0)  # (seed,)
-    estimate = float(each.mean())
-    half = student_half_width(each, level)
-    runs = better.shape[1]
-    p1, p2 = better.mean(axis=1), worse.mean(axis=1)
-    low1, high1 = wilson_interval(better.sum(axis=1), np.full(len(p1), runs), level=level)
-    low2, high2 = wilson_interval(worse.sum(axis=1), np.full(len(p2), runs), level=level)
+    runs = [(~np.isnan(side)).sum(axis=1) for side in (better, worse)]
+    solved = [np.nansum(side, axis=1) for side in (better, worse)]
+    p1, p2 = (s / n for s, n in zip(solved, runs, strict=True))
+    estimate = float(np.mean(p1 - p2))
+    half = _clustered_half_width(better, worse, level)
+    equal = len(set(np.concatenate(runs).tolist())) == 1
+    interval = wilson_interval if equal else anytime_interval
+    low1, high1 = interval(solved[0], runs[0], level=level)
+    low2, high2 = interval(solved[1], runs[1], level=level)
     down = math.sqrt(np.sum((p1 - low1) ** 2 + (high2 - p2) ** 2)) / len(p1)
     up = math.sqrt(np.sum((high1 - p1) ** 2 + (p2 - low2) ** 2)) / len(p1)
     return estimate, estimate - max(down, half), estimate + max(up, half)
+
+
+def _clustered_half_width(better: Floats, worse: Floats, level: float) -> float:
+    """Give half the width of Student's interval with seeds as clusters.
+
+    A seed's pull on the mean difference is the sum of its runs' residuals, each over its cell's
+    number of runs. With all seeds in all cells this is Student's interval for the seeds' own mean
+    differences; with fewer seeds in some, seeds count by their weight in the design.
+    """
+    from scipy.special import stdtrit  # slow to import
+
+    cells, seeds = better.shape
+    pull, weight = np.zeros(seeds), np.zeros(seeds)
+    for side, sign in ((better, 1), (worse, -1)):
+        made = ~np.isnan(side)
+        runs = made.sum(axis=1, keepdims=True)
+        residual = np.where(made, side - np.nansum(side, axis=1, keepdims=True) / runs, 0.0)
+        pull += sign * (residual / runs).sum(axis=0) / cells
+        weight += (made / runs).sum(axis=0)
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    if effective <= 1:
+        return math.inf
+    variance = float((pull**2).sum()) * effective / (effective - 1)
+    return float(stdtrit(effective - 1, 0.5 + level / 2)) * math.sqrt(variance)
 
 
 def student_half_width(values: Floats, level: float) -> float:

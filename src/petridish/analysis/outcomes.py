@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,8 @@ class Groks:
         if not every:
             high = float(wilson_interval(0, solved, level=1 - level)[1])
             judgement = Judgement.CONTRADICTED if high < self.rare else Judgement.UNDECIDED
-            return Finding(judgement, 1.0, 1.0, 1.0, quantity, solved, share)
+            nan = math.nan
+            return Finding(judgement, nan, nan, nan, quantity, solved, share)
         low, high = _resampled_median([delays[seed] for seed in sorted(delays)], level)
         estimate = every[(len(every) - 1) // 2]
         enough = low >= self.delay and len(delays) >= self.fewest

@@ -193,8 +193,9 @@ class Valley:
     all pairs of values of `along` are compared (Fisher's exact test, or Mann and Whitney's), Holm's
     correction running over all pairs of all strata. Supported if some stratum has a significant
     fall and, from where it ended, a significant rise. The estimate is the smaller of the two, for
-    the deepest valley found: as a difference of success, or as a ratio of medians. That there is
-    none cannot be shown by finding none: without a valley the verdict is undecided.
+    the deepest valley found: as a difference of success, or as a ratio of medians; it was chosen
+    for its depth, and has no interval. That there is none cannot be shown by finding none: without
+    a valley the verdict is undecided.
     """
 
     score: Literal["success", "time"] = "success"
@@ -234,8 +235,8 @@ class Valley:
         n = int((~np.isnan(times)).sum())
         if not found:
             remark = f"{len(fell)} significant falls and {len(rose)} rises, none after the other"
-            flat = 0.0 if self.score == "success" else 1.0
-            return Finding(Judgement.UNDECIDED, flat, flat, self._most(), quantity, n, remark)
+            nan = math.nan
+            return Finding(Judgement.UNDECIDED, nan, nan, nan, quantity, n, remark)
         depth, k, first, low, last = max(found)
         at = ", ".join(map(str, strata[k]))
         remark = (
@@ -243,11 +244,7 @@ class Valley:
             f"{self._value(cells[k][low])} with {conditions[low]:g}, "
             f"{self._value(cells[k][last])} with {conditions[last]:g}"
         )
-        neutral = 0.0 if self.score == "success" else 1.0
-        return Finding(Judgement.SUPPORTED, depth, neutral, self._most(), quantity, n, remark)
-
-    def _most(self) -> float:
-        return 1.0 if self.score == "success" else math.inf
+        return Finding(Judgement.SUPPORTED, depth, math.nan, math.nan, quantity, n, remark)
 
     def _p_fall(self, before: Floats, after: Floats) -> float:
         """Test one-sidedly whether the score is lower after than before."""

@@ -20,7 +20,7 @@ def trend_test(outcome: Counts, scores: Counts) -> float:
     Parameters
     ----------
     outcome : array, shape (stratum, condition, seed)
-        1 for a solved run and 0 for another.
+        1 for a solved run and 0 for another, NaN where none was made.
     scores : array, shape (condition,)
         The order, for example the rank of the width.
 
@@ -35,18 +35,29 @@ def trend_test(outcome: Counts, scores: Counts) -> float:
     """
     from scipy.special import stdtr  # slow to import
 
-    _, conditions, seeds = outcome.shape
-    centred = scores - scores.mean()
-    each = np.einsum("c,kcs->s", centred, outcome)  # every seed's own statistic
-    total = conditions * seeds
-    share = outcome.mean(axis=(1, 2))
-    factor = total / max(total - 1, 1)
-    variance = float(np.sum(share * (1 - share)) * seeds * np.sum(centred**2) * factor)
+    made = ~np.isnan(outcome)
+    runs = made.sum(axis=2)  # (stratum, condition)
+    total = runs.sum(axis=1)
+    share = np.nansum(outcome, axis=(1, 2)) / total
+    centre = (runs * scores).sum(axis=1) / total
+    centred = scores - centre[:, None]  # (stratum, condition)
+    residual = np.where(made, outcome - share[:, None, None], 0.0)
+    each = np.einsum("kc,kcs->s", centred, residual)  # every seed's own statistic
+    spread = (runs * centred**2).sum(axis=1) * total / np.maximum(total - 1, 1)
+    variance = float(np.sum(share * (1 - share) * spread))
+    seeds = _effective(made.sum(axis=(0, 1)))
     if seeds > 1:
-        variance = max(variance, seeds * float(each.var(ddof=1)))
+        variance = max(
+            variance, float((each**2).sum() - each.sum() ** 2 / len(each)) * seeds / (seeds - 1)
+        )
     if variance == 0:
         return 0.5
     return float(stdtr(max(seeds - 1, 1), -each.sum() / math.sqrt(variance)))
+
+
+def _effective(weight: Counts) -> float:
+    """Count seeds by their weight: all of them where each has as many runs."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 def decrease_test(before: tuple[int, int], after: tuple[int, int]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +107,7 @@ def plan(
     for machines in (10, 100):
         typer.echo(f"at most {clock(cost.seconds / machines)} on {machines} such machines")
     if spent:
+        typer.echo(_shift(sweep, runs))
         unknown = f" ({spent.estimated} runs not stored: estimated)" if spent.estimated else ""
         typer.echo(
             f"adaptive allocation would have made {spent.runs} of {spent.all_runs} runs, "
@@ -113,6 +115,22 @@ def plan(
             f"({spent.share:.1%}){unknown}"
         )
     return exit_code(reading.problems)
+
+
+def _shift(sweep: Sweep, runs: pl.DataFrame) -> str:
+    """Say how far the frontier of adaptive allocation lies from that of all stored runs."""
+    import numpy as np
+
+    from petridish.analysis.cells import grid
+    from petridish.analysis.frontier import replayed_frontiers
+
+    if not {"model.width", "data.m"} <= set(sweep.axes) or sweep.also:
+        return "replayed on the stored runs:"
+    counts = grid(runs, rows="model.width", columns="data.m", strata=["task", "init"])
+    whole, part = replayed_frontiers(counts)
+    most = int(np.abs(whole - part).max())
+    where = f"at most {most} grid steps from" if most else "the same as"
+    return f"replayed on the stored runs, the frontier (half succeed) is {where} that of all runs;"
 
 
 def verdicts(
@@ -166,7 +184,7 @@ def write_figures(
     experiment: Experiment, sweep: Sweep, runs: pl.DataFrame, out: Path, scale: str
 ) -> list[Path]:
     """Draw and save every figure of an experiment."""
-    from petridish.figures import save
+    from petridish.figures import NothingToDraw, save
 
     drawings = experiment.drawings(sweep)
     if not drawings:
@@ -174,15 +192,18 @@ def write_figures(
             f"{experiment.id} declares no figure, and none suits its axes. Sweep model.width and "
             "data.m, keep curves by evaluation.curves=true, or declare figures."
         )
-    return [
-        file
-        for name, draw in drawings.items()
-        for file in save(
-            draw(runs, f"{experiment.id}, {scale}: {experiment.title}"),
-            out,
-            f"{experiment.id}-{scale}-{name}",
-        )
-    ]
+    title = f"{experiment.id}, {scale}: {experiment.title}"
+    files, missing = [], []
+    for name, draw in drawings.items():
+        try:
+            files += save(draw(runs, title), out, f"{experiment.id}-{scale}-{name}")
+        except NothingToDraw as reason:
+            missing.append(f"The figure {name} is not drawn. {reason}")
+    if missing and not files:
+        raise UserError(" ".join(missing))
+    for sentence in missing:
+        print(f"petridish: {sentence}", file=sys.stderr)
+    return files
 
 
 def report(
@@ -197,18 +218,30 @@ def report(
 
     reading = read_runs(store, curves=True)
     experiments = [find_experiment(name) for name in names or EXPERIMENTS]
-    parts, shown = [], set[str]()
-    for experiment in experiments:
-        for scale, sweep in experiment.scales.items():
-            keys = set(sweep.among(reading.table)["key"])
-            if keys - (set() if names else shown):  # not all borrowed from one before
-                parts.append((experiment, scale, sweep))
-            shown |= keys
+    parts = [
+        (experiment, scale, sweep)
+        for experiment in experiments
+        for scale, sweep in experiment.scales.items()
+        if _mostly_run(sweep, reading.table)
+    ]
     if not parts:
         wanted = ", ".join(names) if names else "any experiment"
-        raise UserError(f"The store {store} has no runs of {wanted}. Run `petridish run ID` first.")
+        raise UserError(
+            f"The store {store} has no runs of {wanted}, or of too few of its cells. "
+            "Run `petridish run ID` first."
+        )
     typer.echo(str(write_report(parts, store, out, reading)))
     return exit_code(reading.problems)
+
+
+def _mostly_run(sweep: Sweep, table: pl.DataFrame) -> bool:
+    """Say whether most cells of a sweep have runs: others only share some with another sweep."""
+    from petridish.training import SEED_TEXT, cell_text
+
+    runs = sweep.among(table)
+    found = set(runs["spec"].str.replace(SEED_TEXT, ""))
+    cells = [cell_text(spec) in found for spec, _ in sweep.cells()]
+    return sum(cells) > len(cells) / 2
 
 
 def write_report(

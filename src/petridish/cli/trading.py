@@ -101,6 +101,8 @@ def _limits(have: str | None) -> dict[str, float]:
             raise UserError(
                 f"--have: there is no resource called {name!r}. {nearest(name, RESOURCES)}"
             )
+        if name in limits:
+            raise UserError(f"--have gives {name} twice. Give it once.")
         try:
             limits[name] = float(text)
         except ValueError:

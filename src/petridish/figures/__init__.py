@@ -5,11 +5,12 @@ from petridish.figures.heat_map import class_map, over_sparse_map, success_heat_
 from petridish.figures.mixtures import mixture_front
 from petridish.figures.slices import success_slices
 from petridish.figures.sparsity import sparsity_curves
-from petridish.figures.style import save
+from petridish.figures.style import NothingToDraw, save
 from petridish.figures.theorems import bounds_and_solvers, recovery_curves
 from petridish.figures.tickets import ticket_curves
 
 __all__ = [
+    "NothingToDraw",
     "bounds_and_solvers",
     "class_map",
     "frontier_and_curves",

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import BLUE, GREY, INK, ORANGE, caption, house_style, sample_label
-from petridish.naming import UserError
+from petridish.figures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    NothingToDraw,
+    caption,
+    house_style,
+    sample_label,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +29,7 @@ def _with_curves(table: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     if "curve.step" not in table.columns or table["curve.step"].null_count() == len(table):
-        raise UserError(
+        raise NothingToDraw(
             "These runs kept no curves. Run them with --set evaluation.curves=true to draw them."
         )
     return table.filter(pl.col("curve.step").is_not_null())
@@ -34,9 +42,10 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
     not. Steps are on a logarithmic axis, as delays of any length matter.
     """
     kept = _with_curves(table)
-    by = ["init", "model.width", "data.m"]
+    by = ["task", "init", "model.width", "data.m"]
     panels = kept.partition_by(by, maintain_order=False, as_dict=True)
-    keys = sorted(panels, key=lambda key: (str(key[0]), key[1], key[2]))
+    keys = sorted(panels)
+    several = kept["task"].n_unique() > 1
     across = min(4, len(keys))
     down = -(-len(keys) // across)
     with house_style() as make_figure:
@@ -45,9 +54,10 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
         )
         axes = figure.subplots(down, across, squeeze=False, sharey=True, sharex=True).ravel()
         for panel, key in zip(axes, keys, strict=False):
-            init, width, m = key
+            task, init, width, m = key
             _curves(panel, panels[key])
-            panel.set_title(f"{init}, r = {width}, m = {sample_label(float(m))}", loc="left")
+            where = f"{task}, {init}" if several else init
+            panel.set_title(f"{where}, r = {width}, m = {sample_label(float(m))}", loc="left")
         for panel in axes[len(keys) :]:
             panel.set_visible(False)
         for panel in axes[::across]:
@@ -65,10 +75,12 @@ def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
     The composition of PF's Figure 1, a block for each initialisation, the dense one first.
     """
     kept = _with_curves(table)
-    inits = sorted(set(kept["init"]), key=lambda init: (init != "uniform", init))
+    inits = sorted(
+        set(kept.select("task", "init").iter_rows()), key=lambda key: (key[0], key[1] != "uniform")
+    )
     widths = sorted(set(kept["model.width"]), reverse=True)  # the widest on top
     samples = sorted(set(kept["data.m"]))
-    panels = kept.partition_by("init", "model.width", "data.m", as_dict=True)
+    panels = kept.partition_by("task", "init", "model.width", "data.m", as_dict=True)
     with house_style() as make_figure:
         size = (3.6 + 2.05 * len(samples), 0.9 + len(inits) * (0.45 + 1.45 * len(widths)))
         figure: Figure = make_figure(figsize=size, layout="constrained")
@@ -80,7 +92,7 @@ def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
                 len(widths), len(samples), squeeze=False, sharex=True, sharey=True
             )
             for (row, column), panel in np.ndenumerate(grid):
-                runs = panels.get((init, widths[row], samples[column]))
+                runs = panels.get((*init, widths[row], samples[column]))
                 if runs is not None:
                     _curves(panel, runs)
                 if row == 0:
@@ -94,13 +106,17 @@ def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
 
 
 def _success(
-    panel: Any, panels: dict[Any, pl.DataFrame], init: str, widths: list[int], samples: list[float]
+    panel: Any,
+    panels: dict[Any, pl.DataFrame],
+    where: tuple[str, str],
+    widths: list[int],
+    samples: list[float],
 ) -> None:
     share = np.full((len(widths), len(samples)), np.nan)
     for (row, width), (column, m) in (
         (r, c) for r in enumerate(widths) for c in enumerate(samples)
     ):
-        runs = panels.get((init, width, m))
+        runs = panels.get((*where, width, m))
         if runs is not None:
             share[row, column] = (runs["outcome"] == "SOLVED").sum() / len(runs)
     panel.imshow(share, aspect="auto", cmap="cividis", vmin=0, vmax=1)
@@ -113,7 +129,9 @@ def _success(
     panel.set_yticks(range(len(widths)), [sample_label(r) for r in widths])
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
-    panel.set_title(init, loc="left")
+    panel.set_title(
+        where[1] if len({key[0] for key in panels}) == 1 else ", ".join(where), loc="left"
+    )
     panel.set_xlabel("sample size m")
     panel.set_ylabel("width r")
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import INK, caption, house_style, sample_label
-from petridish.naming import UserError
+from petridish.figures.style import INK, NothingToDraw, caption, house_style, sample_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,7 +148,7 @@ def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
 
     runs = table.filter(pl.col("init").str.starts_with("over_sparse"))
     if runs.is_empty():
-        raise UserError("There are no runs of Theorem 4's algorithm. Run `petridish run PF-7`.")
+        raise NothingToDraw("There are no runs of Theorem 4's algorithm. Run `petridish run PF-7`.")
     return success_heat_map(runs, title)
 
 

@@ -20,17 +20,20 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
     Bands are 95 % intervals: Wilson's for success, bootstrap for the median time. A median beyond
     the budget, where more than half of the runs were not solved, is an open mark at the top.
     """
-    inits = sorted(set(table["init"]), key=lambda init: (init != "uniform", init))
+    rows = sorted(
+        set(table.select("task", "init").iter_rows()), key=lambda key: (key[0], key[1] != "uniform")
+    )
+    several = table["task"].n_unique() > 1
     widths = sorted(set(table["model.width"]))
     colours = shades(widths)
     budget = int(table["training.steps"].max())  # type: ignore[arg-type] # a whole column
     with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(12.5, 1.3 + 3.0 * len(inits)), layout="constrained")
-        axes = figure.subplots(len(inits), 3, squeeze=False, sharex="col")
-        for row, init in zip(axes, inits, strict=True):
-            runs = table.filter(table["init"] == init)
+        figure: Figure = make_figure(figsize=(12.5, 1.3 + 3.0 * len(rows)), layout="constrained")
+        axes = figure.subplots(len(rows), 3, squeeze=False, sharex="col")
+        for row, (task, init) in zip(axes, rows, strict=True):
+            runs = table.filter((table["task"] == task) & (table["init"] == init))
             _places(row[0], runs, colours)
-            row[0].set_title(init, loc="left")
+            row[0].set_title(f"{task}, {init}" if several else init, loc="left")
             for width in widths:
                 cells = _cells(runs.filter(runs["model.width"] == width))
                 _success(row[1], cells, colours[width])
@@ -53,7 +56,7 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
             for width in widths
         ]
         figure.legend(handles=handles, loc="outside right center", frameon=False)
-        seeds = sorted(set(table.group_by("init", "model.width", "data.m").len()["len"]))
+        seeds = sorted(set(table.group_by("task", "init", "model.width", "data.m").len()["len"]))
         each = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
         caption(
             figure,

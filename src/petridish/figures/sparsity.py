@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 def sparsity_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw success (left) and median time (right) against s; the dense start as broken lines."""
     sparse = table.filter(table["init"] != "uniform")
-    cells = sorted(set(table.select("model.width", "data.m").iter_rows()))
+    cells = sorted(set(table.select("task", "model.width", "data.m").iter_rows()))
+    several = table["task"].n_unique() > 1
     colours = shades([float(i) for i in range(len(cells))])
     with house_style() as make_figure:
         figure: Figure = make_figure(figsize=(10.5, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2, sharex=True)
-        for i, (width, m) in enumerate(cells):
-            here = (table["model.width"] == width) & (table["data.m"] == m)
+        for i, (task, width, m) in enumerate(cells):
+            here = (
+                (table["task"] == task) & (table["model.width"] == width) & (table["data.m"] == m)
+            )
             label = f"r = {sample_label(width)}, m = {sample_label(m)}"
+            label = f"{task}, {label}" if several else label
             _curve(
                 left,
                 right,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from petridish.naming import UserError
@@ -49,10 +50,20 @@ def shades(values: Sequence[float]) -> dict[float, Any]:
     return dict(zip(values, colours, strict=False))
 
 
+class NothingToDraw(UserError):
+    """The table has no runs that a figure could show."""
+
+
 def caption(figure: Figure, title: str, note: str) -> None:
-    """Put a title above and what was run below: every figure carries its scale and n."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
+    """Put a title above and what was run below: every figure carries its scale and n.
+
+    Both are broken into lines that fit the figure.
+    """
+    width = figure.get_size_inches()[0]
+    lines = [part for line in note.splitlines() for part in wrap(line, int(width * 15.5))]
+    head = "\n".join(wrap(title, int(width * 10.5)))
+    figure.suptitle(head, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8, color=GREY)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

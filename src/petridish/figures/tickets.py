@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from petridish.figures.style import BLUE, GREY, ORANGE, caption, house_style
+from petridish.figures.style import BLUE, GREY, ORANGE, caption, house_style, sample_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,12 +16,14 @@ MOST = 40  # curves a panel
 def ticket_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw test error over steps: wide networks, their tickets rewound, random neurons."""
     import polars as pl
+    from matplotlib.ticker import MaxNLocator
 
+    wide = pl.col("model.width") == pl.col("model.width").max()
     kinds = [
-        ("wide networks", pl.col("init.chosen").is_null() & (pl.col("model.width") > 5)),
+        ("wide networks", pl.col("init.chosen").is_null() & wide),
         ("their largest neurons, rewound", pl.col("init.chosen") == "largest"),
         ("random neurons", pl.col("init.chosen") == "random"),
-        ("fresh narrow networks", pl.col("init.chosen").is_null() & (pl.col("model.width") <= 5)),
+        ("fresh narrow networks", pl.col("init.chosen").is_null() & ~wide),
     ]
     panels = [(name, table.filter(choice)) for name, choice in kinds]
     panels = [(name, runs) for name, runs in panels if len(runs)]
@@ -57,9 +59,10 @@ def ticket_curves(table: pl.DataFrame, title: str) -> Figure:
             )
             panel.set_ylim(0, 0.6)
             panel.set_xlabel("step")
-            panel.ticklabel_format(axis="x", style="sci", scilimits=(4, 4))
+            panel.axhline(0.1, color=GREY, lw=0.6, ls=":")
+            panel.xaxis.set_major_locator(MaxNLocator(5))
+            panel.xaxis.set_major_formatter(lambda step, _: sample_label(step))
         axes[0].set_ylabel("test error")
-        axes[0].axhline(0.1, color=GREY, lw=0.6, ls=":")
         caption(
             figure,
             title,
