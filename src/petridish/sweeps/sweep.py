@@ -68,7 +68,9 @@ class Sweep:
     @property
     def model_steps(self) -> int:
         """Count the steps of all runs if none ends early."""
-        return sum(spec.training.steps * len(seeds) for spec, seeds in self.cells())
+        steps = self.axes.get("training.steps", [self.base.training.steps])
+        own = prod(len(values) for values in self.axes.values()) // len(steps) * int(sum(steps))
+        return own + sum(part.model_steps for part in self.also)
 
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""
