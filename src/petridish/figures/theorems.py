@@ -129,7 +129,7 @@ def recovery_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw how often one truncated gradient step finds S, against m, for several n [PF Thm 5]."""
     from petridish.theory import UnderSparse, predicted_recovery, recovery_curve
 
-    trials, values = 40, (11, 21, 41, 81)
+    trials, values = 20, (11, 21, 41, 81)
     cases = [(4, 2), (6, 4)]
     colours = shades([float(n) for n in values])
     with house_style() as make_figure:
