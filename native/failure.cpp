@@ -41,7 +41,8 @@ bool any_active(const Kernels& kernels, const Batch& batch, int64_t width, int64
 }  // namespace
 
 bool Run::hopeless() {
-    if (!spec_.certify || spec_.curves || stages_.empty() || step_ < next_proof_) return false;
+    if (!plain_ || !spec_.certify || spec_.curves || stages_.empty()) return false;
+    if (step_ < next_proof_) return false;
     // The last minibatch refutes most candidates at no cost.
     if (step_ == 0 || any_active(kernels_, batch_, net_.width, spec_.batch_size)) return false;
     next_proof_ = 2 * step_;  // what fails now seldom holds soon, and a proof costs a full look

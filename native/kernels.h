@@ -3,6 +3,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "petridish.h"
+
 namespace petridish {
 
 constexpr int LANES = 32;  // examples a block: the unit in which minibatches are processed
@@ -54,6 +56,32 @@ struct Update {
     float* scratch;      // 64-byte aligned, n1 rounded up to 16
 };
 
+// What the neurons do, where they are not a ReLU's with trained outputs: h_j = σ(w_j·x), and
+// f = Σ v_j h_j + β; or f = Π_j w_j·x.
+struct Neurons {
+    int32_t activation;  // petridish_activation
+    int32_t output;      // petridish_output
+    int k;
+    float scale;                    // of a sine
+    int n_coefficients;             // of a polynomial in z², of z times one if k is odd
+    float coefficients[MAX_COEFFICIENTS];
+};
+
+// One step's change of such a network; examples count from the first block's first.
+struct NeuronsUpdate {
+    int blocks;
+    const float* x;            // (blocks · 32, stride): the minibatch, by `expand_rows`
+    const float* h;            // (blocks, width, 32)
+    const float* slope;        // (blocks, width, 32): ∂f/∂(w_j·x) without v_j
+    const float* coefficient;  // (blocks · 32): −B ∂loss/∂f
+    int64_t count;             // examples whose coefficient is not 0,
+    const int* which;          //   and which they are
+    float row_keep, bias_keep, v_keep;        // 1 − ηλ
+    float row_factor, bias_factor, v_factor;  // η / B
+    float* d;         // (blocks · 32)
+    float* gradient;  // 64-byte aligned, (stride)
+};
+
 struct Kernels {
     const char* name;
 
@@ -75,6 +103,13 @@ struct Kernels {
     // run `batch` forward (if given). Parts come in order, and all but the last are whole groups;
     // the first clears the sums.
     void (*pass)(Net& net, const Update* update, Batch* batch, int64_t begin, int64_t end);
+
+    // The same for other neurons, a whole pass at a time. `expand_rows` lays 32 examples out a
+    // second time, a row an example, filled up with 0; `forward` fills sums, h and, if it is given,
+    // slope; `descend` changes rows and v.
+    void (*expand_rows)(const uint64_t* const examples[LANES], int n1, int stride, float* x);
+    void (*forward)(const Net& net, const Neurons& neurons, Batch& batch, float* h, float* slope);
+    void (*descend)(Net& net, const Neurons& neurons, const NeuronsUpdate& update);
 
     double (*peak_flops)(double seconds);
 };

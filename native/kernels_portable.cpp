@@ -3,5 +3,5 @@
 #include "kernels.inc"
 
 const petridish::Kernels petridish::KERNELS_PORTABLE = {
-    "portable", expand, build, examples_mask, table_bytes, pass, peak_flops,
+    "portable", expand, build, examples_mask, table_bytes, pass, expand_rows, forward, descend, peak_flops,
 };

@@ -1,7 +1,9 @@
-// The C interface of the native engine: whole training runs of two-layer ReLU networks
+// The C interface of the native engine: whole training runs of two-layer networks
 //
-//     f(x) = β + Σ_j v_j relu(w_j·x + b_j),   x in {−1, +1}^n,
+//     f(x) = β + Σ_j v_j σ(w_j·x + b_j),   x in {−1, +1}^n,
 //
+// of ReLU's or a few other neurons, with trained outputs v or without (v = 1), and of products
+// f(x) = Π_j (w_j·x + b_j),
 // by minibatch SGD with weight decay. A run is an opaque value, used by one thread at a time; runs
 // share nothing, so that any number of threads may carry out runs of their own. No call aborts,
 // throws or prints.
@@ -15,9 +17,13 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 2
+#define PETRIDISH_ABI 3
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
+
+enum petridish_activation { RELU = 0, POWER = 1, ZIGZAG = 2, TRIANGLE = 3, POLYNOMIAL = 4, SINE = 5 };
+enum petridish_output { WEIGHTS = 0, ONES = 1, PRODUCT = 2 };
+enum { MAX_COEFFICIENTS = 16 };
 
 enum petridish_status {
     RUNNING = 0,
@@ -47,6 +53,12 @@ struct petridish_spec {
     int64_t m;  // training examples; 0: fresh ones at each step
     int32_t loss;
     int32_t certify;  // whether to look for proofs of failure
+    int32_t activation;
+    int32_t output;
+    int32_t degree;          // k of a power, zigzag, polynomial or sine
+    int32_t n_coefficients;  // of a polynomial: of z^0, z^2, … or z^1, z^3, …, as k is even or odd
+    double scale;            // of a sine
+    double coefficients[MAX_COEFFICIENTS];
 
     uint64_t seed;
     uint64_t batches_key, train_key, noise_key;  // the names of the run's streams, hashed

@@ -53,8 +53,10 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
       examples_((int)spec.n + 1, blocks_of(spec.batch_size)),
       probe_examples_((int)spec.n + 1, PROBE_BLOCKS),
       train_loss_(std::numeric_limits<double>::quiet_NaN()) {
+    plain_ = spec.activation == RELU && spec.output == WEIGHTS;
     net_.n1 = (int)spec.n + 1;
-    net_.stride = (net_.n1 + 7) / 8 * 8;
+    const int padded = plain_ ? 8 : 16;
+    net_.stride = (net_.n1 + padded - 1) / padded * padded;
     net_.width = spec.width;
     net_.group = group_of(net_.stride);
     rows_ = Buffer<float>(net_.width * net_.stride);
@@ -66,12 +68,28 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
     const int64_t blocks = blocks_of(spec.batch_size);
     x_ = Buffer<float>(blocks * net_.n1 * LANES);
     sums_ = Buffer<float>(blocks * LANES);
-    active_ = Buffer<uint32_t>(blocks * net_.width);
+    if (plain_) active_ = Buffer<uint32_t>(blocks * net_.width);
     batch_ = {(int)blocks, x_.get(), sums_.get(), active_.get()};
     probe_x_ = Buffer<float>(PROBE_BLOCKS * net_.n1 * LANES);
     probe_sums_ = Buffer<float>(PROBE_BLOCKS * LANES);
     probe_ = {(int)PROBE_BLOCKS, probe_x_.get(), probe_sums_.get(), nullptr};
 
+    if (spec.m > 0) rejected_below_ = (uint32_t)(((uint64_t)1 << 32) % (uint64_t)spec.m);
+    if (!plain_) {
+        neurons_ = {spec.activation, spec.output, spec.degree, (float)spec.scale,
+                    spec.n_coefficients, {}};
+        for (int i = 0; i < MAX_COEFFICIENTS; ++i)
+            neurons_.coefficients[i] = (float)spec.coefficients[i];
+        x_rows_ = Buffer<float>(blocks * LANES * net_.stride);
+        h_ = Buffer<float>(blocks * net_.width * LANES);
+        slope_ = Buffer<float>(blocks * net_.width * LANES);
+        probe_h_ = Buffer<float>(PROBE_BLOCKS * net_.width * LANES);
+        coefficient_ = Buffer<float>(blocks * LANES);
+        d_ = Buffer<float>(blocks * LANES);
+        gradient_ = Buffer<float>(net_.stride);
+        which_.resize((size_t)(blocks * LANES));
+        return;
+    }
     const bool floats = !has_integer_coefficients(spec.loss);
     const int64_t table_bytes = kernels.table_bytes(net_.n1, floats);
     tables_ = Buffer<char>(blocks * table_bytes);
@@ -81,7 +99,6 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
     update_.tables = {(int)blocks, n_groups_.data(), shift_.data(),
                       table_bytes, floats,           tables_.get()};
     update_.active = active_.get();
-    if (spec.m > 0) rejected_below_ = (uint32_t)(((uint64_t)1 << 32) % (uint64_t)spec.m);
     update_.scratch = scratch_.get();
 }
 
@@ -177,9 +194,17 @@ void Run::continue_pass(int64_t& work) {
     const int64_t groups = std::max<int64_t>(1, work / (cost * net_.group));
     const int64_t left = net_.width - row_;
     const int64_t rows = groups < left / net_.group + 1 ? std::min(groups * net_.group, left) : left;
-    kernels_.pass(net_, pass_update_, pass_batch_, row_, row_ + rows);
-    row_ += rows;
-    work -= rows * cost;
+    if (plain_) {
+        kernels_.pass(net_, pass_update_, pass_batch_, row_, row_ + rows);
+        row_ += rows;
+        work -= rows * cost;
+    } else {
+        const bool training = pass_batch_ == &batch_;
+        kernels_.forward(net_, neurons_, *pass_batch_, (training ? h_ : probe_h_).get(),
+                         training ? slope_.get() : nullptr);
+        row_ = net_.width;
+        work -= net_.width * cost * 2;
+    }
     if (row_ < net_.width) return;
     if (pass_update_) pending_ = false;
     if (pass_batch_ == &batch_) end_step();
@@ -251,7 +276,10 @@ int64_t Run::expand_probe(const uint64_t* inputs, const uint8_t* labels, int64_t
 // The same, and run them forward at once.
 int64_t Run::probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until) {
     const int64_t count = expand_probe(inputs, labels, first, until);
-    kernels_.pass(net_, nullptr, &probe_, 0, net_.width);
+    if (plain_)
+        kernels_.pass(net_, nullptr, &probe_, 0, net_.width);
+    else
+        kernels_.forward(net_, neurons_, probe_, probe_h_.get(), nullptr);
     return count;
 }
 
@@ -384,6 +412,10 @@ void Run::descend() {
         const bool some =
             std::any_of(coefficient, coefficient + LANES, [](float c) { return c != 0; });
         any |= some;
+        if (!plain_) {
+            std::copy_n(coefficient, LANES, coefficient_.get() + LANES * block);
+            continue;
+        }
         n_groups_[(size_t)block] = 0;
         if (some)
             n_groups_[(size_t)block] = kernels_.build(
@@ -401,6 +433,7 @@ void Run::descend() {
     const auto kept = [&](int k) { return 1 - now.rate[k] * now.decay[k]; };
     const float scale_before = net_.scale;
     net_.beta = (float)(kept(3) * net_.beta + now.rate[3] * share * pull);
+    if (!plain_) return descend_neurons(now);
     net_.scale = (float)(net_.scale * kept(0));
     const double rows_factor = share / net_.scale;
     update_.rows_factor = (float)(now.rate[0] * rows_factor);
@@ -417,6 +450,23 @@ void Run::descend() {
     if (update_.own_bias)
         for (int64_t j = 0; j < net_.width; ++j)
             net_.rows[j * net_.stride + spec_.n] *= update_.bias_decay;
+}
+
+// The minibatch is still at hand, so that the change is made at once.
+void Run::descend_neurons(const petridish_piece& now) {
+    const auto kept = [&](int k) { return (float)(1 - now.rate[k] * now.decay[k]); };
+    const auto factor = [&](int k) { return (float)(now.rate[k] / (double)spec_.batch_size); };
+    int64_t count = 0;
+    for (int e = 0; e < LANES * batch_.blocks; ++e)
+        if (coefficient_[e] != 0) which_[(size_t)count++] = e;
+    if (count > 0)
+        for (int block = 0; block < batch_.blocks; ++block)
+            kernels_.expand_rows(examples_.examples(block), net_.n1, net_.stride,
+                                 x_rows_.get() + (int64_t)block * LANES * net_.stride);
+    neurons_update_ = {batch_.blocks, x_rows_.get(), h_.get(),  slope_.get(), coefficient_.get(),
+                       count,         which_.data(), kept(0),   kept(1),      kept(2),
+                       factor(0),     factor(1),     factor(2), d_.get(),     gradient_.get()};
+    kernels_.descend(net_, neurons_, neurons_update_);
 }
 
 // Fold a scale that has become small into the rows; no update may be waiting.

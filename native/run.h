@@ -94,6 +94,7 @@ class Run {
     void draw_offline(uint64_t first);
     void draw_online(int64_t start);
     void descend();
+    void descend_neurons(const petridish_piece& now);
     void fold();
     void settle();
     const petridish_piece& piece() const;
@@ -117,6 +118,12 @@ class Run {
 
     Net net_;
     Buffer<float> rows_, v_;
+
+    bool plain_;  // a ReLU's network with trained outputs: the fast kernels
+    Neurons neurons_;
+    NeuronsUpdate neurons_update_{};
+    Buffer<float> x_rows_, h_, slope_, probe_h_, coefficient_, d_, gradient_;
+    std::vector<int> which_;
 
     Batch batch_;
     Block32 examples_;

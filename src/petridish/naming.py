@@ -12,6 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
+LATER = {"later": True}
+"""Metadata of a field that came after runs were stored: at its default it is no part of their name.
+
+So a class may gain a choice without making every run kept so far a stranger.
+"""
+
 
 class UserError(ValueError):
     """A mistake of the user's: one clear sentence says what was wrong, what was given, what to do.

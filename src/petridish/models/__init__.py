@@ -1,6 +1,15 @@
 """What learns, and how it starts."""
 
-from petridish.models.activations import Activation, Identity, Power, ReLU
+from petridish.models.activations import (
+    Activation,
+    Identity,
+    InfiniteZigzag,
+    Oscillating,
+    Power,
+    ReLU,
+    Sine,
+    Zigzag,
+)
 from petridish.models.base import Init, Model, Parameter
 from petridish.models.inits import (
     Bernoulli,
@@ -12,13 +21,16 @@ from petridish.models.inits import (
     XavierUniform,
 )
 from petridish.models.mlp import MLP
+from petridish.models.polynet import DisjointPolyNet, PolyNet
 
-ACTIVATIONS: dict[str, type] = {a.name: a for a in (ReLU, Power, Identity)}
+ACTIVATIONS: dict[str, type] = {
+    a.name: a for a in (ReLU, Power, Identity, Zigzag, Oscillating, InfiniteZigzag, Sine)
+}
 INITS: dict[str, type] = {
     i.name: i
     for i in (Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse)
 }
-MODELS: dict[str, type] = {m.name: m for m in (MLP,)}
+MODELS: dict[str, type] = {m.name: m for m in (MLP, PolyNet, DisjointPolyNet)}
 
 __all__ = [
     "ACTIVATIONS",
@@ -27,16 +39,22 @@ __all__ = [
     "MODELS",
     "Activation",
     "Bernoulli",
+    "DisjointPolyNet",
     "Identity",
+    "InfiniteZigzag",
     "Init",
     "KaimingGaussian",
     "Model",
+    "Oscillating",
     "OverSparse",
     "Paired",
     "Parameter",
+    "PolyNet",
     "Power",
     "ReLU",
+    "Sine",
     "Sparse",
     "Uniform",
     "XavierUniform",
+    "Zigzag",
 ]

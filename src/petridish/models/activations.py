@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from petridish.naming import check_whole
@@ -56,3 +58,116 @@ class Identity:
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""
         return z
+
+
+@dataclass(frozen=True)
+class Zigzag:
+    """Piecewise linear through (k, +1), (k − 2, −1), …, (−k, ±1) [HP, architectures (vii), (xi)].
+
+    At z = w_S · x, the sum of the k bits of S, it is their product: one neuron is the parity. The
+    first and the last of the k pieces go on beyond ±k.
+    """
+
+    name: ClassVar[str] = "zigzag"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("Zigzag", 1, k=self.k)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        # Piece i from the right, 0 … k − 1, runs from (−1)^i at k − 2i to its opposite.
+        distance = (self.k - z) / 2
+        piece = distance.floor().clamp(0, self.k - 1)
+        within = distance - piece
+        return (1 - 2 * (piece % 2)) * (1 - 2 * within)
+
+
+@dataclass(frozen=True)
+class Oscillating:
+    """The polynomial of degree k through the points of `Zigzag` [HP, (viii), (xii)]."""
+
+    name: ClassVar[str] = "oscillating"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("Oscillating", 1, k=self.k)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        # By Horner's rule in z², as the polynomial has the parity of k.
+        coefficients = oscillating_coefficients(self.k)
+        square = z * z
+        value = coefficients[-1] + 0 * z
+        for coefficient in coefficients[-2::-1]:
+            value = value * square + coefficient
+        return value * z if self.k % 2 else value
+
+
+@lru_cache(maxsize=64)
+def oscillating_coefficients(k: int) -> tuple[float, ...]:
+    """Give the coefficients of z^0, z^2, … (k even) or z^1, z^3, … (k odd), exactly rounded.
+
+    Newton's interpolation over the points (−k + 2i, (−1)^(k − i)) in whole numbers: the i-th
+    divided difference is (−1)^k (−2)^i / (i! 2^i).
+    """
+    from fractions import Fraction
+
+    polynomial = [Fraction(0)] * (k + 1)
+    product = [Fraction(1)]  # Π_{j < i} (z − z_j)
+    for i in range(k + 1):
+        difference = Fraction((-1) ** (k + i), math.factorial(i))
+        for power, value in enumerate(product):
+            polynomial[power] += difference * value
+        point = -k + 2 * i
+        shifted = [Fraction(0), *product]
+        product = [a - point * b for a, b in zip(shifted, [*product, Fraction(0)], strict=True)]
+    assert not any(polynomial[1 - k % 2 :: 2]), "the polynomial has the parity of k"
+    return tuple(float(value) for value in polynomial[k % 2 :: 2])
+
+
+@dataclass(frozen=True)
+class InfiniteZigzag:
+    """The triangle wave through (k + 4i, +1) and (k + 2 + 4i, −1) [HP, (ix), (xiii)].
+
+    It agrees with `Zigzag` on [−k, k], and continues for ever.
+    """
+
+    name: ClassVar[str] = "infinite_zigzag"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("InfiniteZigzag", 1, k=self.k)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        phase = (self.k - z) / 4  # whole at the peaks
+        return 1 - 4 * (phase - (phase + 0.5).floor()).abs()
+
+
+@dataclass(frozen=True)
+class Sine:
+    """sin(π/2 · scale · z + β), +1 at scale · z = k [HP, (x), (xiv)].
+
+    With scale = 1 it passes through the points of `InfiniteZigzag`. The source doubles the scale in
+    its training curves on (50, 3).
+    """
+
+    name: ClassVar[str] = "sine"
+
+    k: int
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_whole("Sine", 1, k=self.k)
+        object.__setattr__(self, "scale", float(self.scale))
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        # β = π/2 (1 − k) is a multiple of π/2: sin(π/2 (y + 1 − k)), written so that k only turns
+        # the wave by quarters.
+        turned = (math.pi / 2) * (self.scale * z)
+        return (turned.cos, turned.sin, lambda: -turned.cos(), lambda: -turned.sin())[self.k % 4]()

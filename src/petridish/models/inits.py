@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,17 @@ def init_stream(parameter: Parameter, seeds: Sequence[int]) -> Streams:
 def _uniform(parameter: Parameter, seeds: Sequence[int], bound: float) -> Weights:
     drawn = init_stream(parameter, seeds).uniforms(0, parameter.size)
     values = (2 * bound * drawn - bound).astype(np.float32)
+    return values.reshape(len(seeds), *parameter.shape)
+
+
+def _normal(parameter: Parameter, seeds: Sequence[int], std: float) -> Weights:
+    values = (std * init_stream(parameter, seeds).normals(0, parameter.size)).astype(np.float32)
+    return values.reshape(len(seeds), *parameter.shape)
+
+
+def _signs(parameter: Parameter, seeds: Sequence[int], scale: float) -> Weights:
+    signs = init_stream(parameter, seeds).signs(0, parameter.size)
+    values = (np.float32(scale) * signs).astype(np.float32)
     return values.reshape(len(seeds), *parameter.shape)
 
 
@@ -59,12 +70,7 @@ class KaimingGaussian:
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter."""
-        return [
-            (sqrt(2 / p.fan_in) * init_stream(p, seeds).normals(0, p.size))
-            .astype(np.float32)
-            .reshape(len(seeds), *p.shape)
-            for p in parameters
-        ]
+        return [_normal(p, seeds, sqrt(2 / p.fan_in)) for p in parameters]
 
 
 @dataclass(frozen=True)
@@ -75,12 +81,7 @@ class Bernoulli:
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter."""
-        return [
-            (np.float32(_xavier_bound(p)) * init_stream(p, seeds).signs(0, p.size))
-            .astype(np.float32)
-            .reshape(len(seeds), *p.shape)
-            for p in parameters
-        ]
+        return [_signs(p, seeds, _xavier_bound(p)) for p in parameters]
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ class Paired:
     """Neurons in pairs that cancel: equal weights and biases, opposite outputs [PF App. B.2].
 
     Neuron i + r/2 of the last hidden layer is neuron i with the opposite sign in the output, and
-    the output's bias is 0, so that the network starts as the zero function. `base` draws the rest.
+    the output's bias, if it has one, is 0, so that the network starts as the zero function. `base`
+    draws the rest.
     """
 
     name: ClassVar[str] = "paired"
@@ -131,19 +133,31 @@ class Paired:
 
 def _paired(name: str, parameters: Sequence[Parameter], drawn: list[Weights]) -> list[Weights]:
     """Make the second half of the last hidden layer the opposite of the first."""
-    width = parameters[-1].fan_in
+    output = _output(name, parameters)
+    width = parameters[output].fan_in
     if width % 2:
         raise UserError(
             f"{name}: the last hidden layer has {width} neurons, which cannot be paired. "
             f"Give an even width, such as {width + 1}."
         )
     half = width // 2
-    for hidden in drawn[-4:-2]:  # the last hidden layer's weights and biases
+    for hidden in drawn[output - 2 : output]:  # the last hidden layer's weights and biases
         hidden[:, half:] = hidden[:, :half]
-    output, bias = drawn[-2:]
-    output[..., half:] = -output[..., :half]
-    bias[:] = 0
+    drawn[output][..., half:] = -drawn[output][..., :half]
+    for bias in drawn[output + 1 :]:
+        bias[:] = 0
     return drawn
+
+
+def _output(name: str, parameters: Sequence[Parameter]) -> int:
+    """Find the output layer's weights, with or without a bias behind them."""
+    place = len(parameters) - (2 if parameters[-1].kind == "bias" else 1)
+    if parameters[-1].layer == 0:
+        raise UserError(
+            f"{name}: pairs of neurons cancel in an output layer, and this model has none. "
+            "Give an MLP with the output 'affine' or 'linear'."
+        )
+    return place
 
 
 @dataclass(frozen=True)
@@ -168,9 +182,142 @@ class OverSparse:
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw weights, biases and signs; then one half of the neurons cancels the other."""
         drawn = Sparse(self.s).draw(parameters, seeds)
-        biases, outputs = parameters[1], parameters[-2]
+        place = _output("OverSparse", parameters)
+        biases, outputs = parameters[1], parameters[place]
         i = init_stream(biases, seeds).integers(self.k // 2, 0, biases.size)
         drawn[1] = ((-self.k + 2 * i + 1 / 16) / (2 * self.k)).astype(np.float32)
-        signs = init_stream(outputs, seeds).signs(0, outputs.size).astype(np.float32)
-        drawn[-2] = signs.reshape(len(seeds), *outputs.shape)
+        drawn[place] = _signs(outputs, seeds, 1.0)
         return _paired("OverSparse", parameters, drawn)
+
+
+@dataclass(frozen=True)
+class SymmetricSigns:
+    """The start of Theorem 5.5 for parities of k bits, k even [HP App. B.2.1].
+
+    Pairs of neurons that cancel; every weight is ±1, and hidden biases are uniform on the 2k − 1
+    multiples of 1/k between −1 and 1. On an odd number of inputs |w · x| ≥ 1, so that such a bias
+    never decides whether a neuron fires: its gradient is that of the majority.
+
+    The source writes the biases as {−1 + 1/k, …, 1 − 1/k} without their spacing. Its proof needs
+    the values −1/2 + (i + 1)/k, which for even k are multiples of 1/k, and counts about 2k of them:
+    the spacing is 1/k. The proof's k neurons, i = 1 … k, are one too few for the parity, as they
+    are linear from m = k − 2 to k bits that are +1; with i = 0 they are enough for k ≥ 4, and in
+    all cases the grid's neurons and their mirror images, which the pairs provide, are.
+    """
+
+    name: ClassVar[str] = "symmetric_signs"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("SymmetricSigns", 1, k=self.k)
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw signs and biases; then one half of the neurons cancels the other."""
+        return _paired("SymmetricSigns", parameters, [self._one(p, seeds) for p in parameters])
+
+    def _one(self, parameter: Parameter, seeds: Sequence[int]) -> Weights:
+        if parameter.kind == "weight":
+            return _signs(parameter, seeds, 1.0)
+        steps = init_stream(parameter, seeds).integers(2 * self.k - 1, 0, parameter.size)
+        return ((steps - (self.k - 1)) / self.k).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Every parameter equal to `value`: with 1, HP's all-ones start [HP §4.2]."""
+
+    name: ClassVar[str] = "constant"
+
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        _make_finite(self, "value")
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Fill every parameter."""
+        return [np.full((len(seeds), *p.shape), self.value, np.float32) for p in parameters]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Every parameter normal with the standard deviation `std`, whatever the layers' sizes."""
+
+    name: ClassVar[str] = "normal"
+
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        _make_finite(self, "std", least=0)
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw every parameter."""
+        return [_normal(p, seeds, self.std) for p in parameters]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Every parameter ±`scale` with random signs, whatever the layers' sizes."""
+
+    name: ClassVar[str] = "signs"
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _make_finite(self, "scale")
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw every parameter."""
+        return [_signs(p, seeds, self.scale) for p in parameters]
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """What `base` draws at `seed`, for every run: their data differ, their start does not [HP §3.2].
+
+    Runs that share an initialisation show what is due to it and what to the order of examples.
+    """
+
+    name: ClassVar[str] = "seeded"
+
+    base: Init = Uniform()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole("Seeded", 0, seed=self.seed)
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw once, and copy for every run."""
+        drawn = self.base.draw(parameters, [self.seed] if seeds else [])
+        return [values.repeat(len(seeds), axis=0) for values in drawn]
+
+
+@dataclass(frozen=True)
+class TangentStart:
+    """θ = 0, with θ_0 as `base` would start the network that is linearised: see `Tangent`."""
+
+    name: ClassVar[str] = "tangent_start"
+
+    base: Init = Uniform()
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw θ_0 under the names of the network's own parameters, and leave θ at 0."""
+        half = len(parameters) // 2
+        trained, frozen = parameters[:half], parameters[half:]
+        if [p.shape for p in trained] != [p.shape for p in frozen]:
+            raise UserError(
+                "TangentStart: the model is not its linearisation: it has no frozen weights "
+                "beside the trained ones. Give the model Tangent, or another initialisation."
+            )
+        start = [np.zeros((len(seeds), *p.shape), np.float32) for p in trained]
+        return [*start, *self.base.draw(trained, seeds)]
+
+
+def _make_finite(owner: object, field: str, least: float = -np.inf) -> None:
+    """Turn a field into a float, so that 1 and 1.0 are one value; refuse what is no number."""
+    value = getattr(owner, field)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and isfinite(value) and value >= least):
+        bound = f" of at least {least:g}" if isfinite(least) else ""
+        raise UserError(f"{type(owner).__name__}: {field}={value!r}. Give a finite number{bound}.")
+    object.__setattr__(owner, field, float(value))

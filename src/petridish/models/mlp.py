@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
-from petridish.naming import check_whole
+from petridish.naming import LATER, UserError, check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+Output = Literal["affine", "linear", "sum"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ class MLP:
         Widths of the hidden layers that follow.
     activation : Activation
         The paper's σ.
+    output : "affine", "linear" or "sum"
+        What the last layer does: v·h + β as in PF, u·h as in HP, or the mere sum of h, with nothing
+        to train (HP's single neurons without a second layer, u = 1).
     """
 
     name: ClassVar[str] = "mlp"
@@ -37,29 +43,40 @@ class MLP:
     width: int
     deeper: tuple[int, ...] = ()
     activation: Activation = ReLU()
+    output: Output = field(default="affine", metadata=LATER)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "deeper", tuple(self.deeper))
         for width in (self.width, *self.deeper):
             check_whole("MLP", 1, width=width)
+        if self.output not in ("affine", "linear", "sum"):
+            raise UserError(f"MLP: output={self.output!r}. Give 'affine', 'linear' or 'sum'.")
 
     def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
         """List weights and biases, layer by layer."""
+        if self.output == "sum" and n_outputs > 1:
+            raise UserError(
+                f"MLP: output='sum' has one output, but task and loss ask for {n_outputs}. "
+                "Give 'affine' or 'linear'."
+            )
         sizes = (n_inputs, self.width, *self.deeper, n_outputs)
-        return tuple(
+        every = [
             Parameter(layer, kind, fan_in, fan_out)
             for layer, (fan_in, fan_out) in enumerate(pairwise(sizes))
             for kind in ("weight", "bias")
-        )
+        ]
+        return tuple(every[: len(every) - ("affine", "linear", "sum").index(self.output)])
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs, shape (run, batch, output)."""
         # Neurons before examples: with the batch as the inner axis a narrow net's products run
         # four times faster, and a wide net's no slower.
         h = x.mT  # (run, input, batch)
-        layers = list(zip(parameters[::2], parameters[1::2], strict=True))
-        for depth, (weight, bias) in enumerate(layers):
-            h = bias.unsqueeze(2).baddbmm(weight, h)  # (run, fan_out, batch)
-            if depth < len(layers) - 1:
-                h = self.activation(h)
-        return h.mT
+        hidden = 2 * (1 + len(self.deeper))
+        for weight, bias in zip(parameters[:hidden:2], parameters[1:hidden:2], strict=True):
+            h = self.activation(bias.unsqueeze(2).baddbmm(weight, h))  # (run, fan_out, batch)
+        if self.output == "sum":
+            return h.sum(dim=1, keepdim=True).mT
+        if self.output == "linear":
+            return parameters[hidden].bmm(h).mT
+        return parameters[hidden + 1].unsqueeze(2).baddbmm(parameters[hidden], h).mT

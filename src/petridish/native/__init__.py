@@ -12,7 +12,16 @@ from petridish.native.library import (
     peak_flops,
     words,
 )
-from petridish.native.run import Curve, Examples, Labelling, Looks, NativeRun, Rates, RunArguments
+from petridish.native.run import (
+    Curve,
+    Examples,
+    Labelling,
+    Looks,
+    NativeRun,
+    Neurons,
+    Rates,
+    RunArguments,
+)
 
 __all__ = [
     "ISA_VARIABLE",
@@ -22,6 +31,7 @@ __all__ = [
     "Labelling",
     "Looks",
     "NativeRun",
+    "Neurons",
     "Rates",
     "RunArguments",
     "chosen_set",

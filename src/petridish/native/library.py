@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 import petridish.native
 from petridish.naming import UserError, nearest
 
-ABI = 2  # PETRIDISH_ABI of native/petridish.h
+ABI = 3  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
+
+
+MAX_COEFFICIENTS = 16
 
 
 class Piece(ctypes.Structure):
@@ -43,6 +46,12 @@ class Spec(ctypes.Structure):
         ("m", c_int64),
         ("loss", c_int32),
         ("certify", c_int32),
+        ("activation", c_int32),
+        ("output", c_int32),
+        ("degree", c_int32),
+        ("n_coefficients", c_int32),
+        ("scale", c_double),
+        ("coefficients", c_double * MAX_COEFFICIENTS),
         ("seed", c_uint64),
         ("batches_key", c_uint64),
         ("train_key", c_uint64),

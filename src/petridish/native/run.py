@@ -21,6 +21,8 @@ Floats = NDArray[np.float32]
 
 NEVER = 2**62  # a step that no run reaches
 LOSSES = ("hinge", "correlation", "square", "logistic")  # in the order of petridish_loss
+ACTIVATIONS = ("relu", "power", "zigzag", "infinite_zigzag", "oscillating", "sine")
+OUTPUTS = ("weights", "ones", "product")  # of petridish_activation and petridish_output
 
 
 class Status(IntEnum):
@@ -78,6 +80,21 @@ class Looks:
 
 
 @dataclass(frozen=True)
+class Neurons:
+    """What the neurons do: Σ_j v_j σ(z_j) + β, Σ_j σ(z_j) (`ones`), or Π_j z_j (`product`).
+
+    `k` is the degree of a power, zigzag, polynomial or sine, `scale` belongs to a sine, and
+    `coefficients` to an oscillating polynomial: of z^0, z^2, … or of z^1, z^3, …
+    """
+
+    activation: str = "relu"
+    output: str = "weights"
+    k: int = 0
+    scale: float = 1.0
+    coefficients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Curve:
     """A run at each of its looks; `train_wrong` is −1 online."""
 
@@ -103,6 +120,7 @@ class RunArguments:
     rates: Sequence[Rates]
     weights: Sequence[Floats]  # W (width, n), b (width,), v (1, width), β (1,)
     certify: bool = True
+    neurons: Neurons = Neurons()
 
 
 def _stages(stages: Sequence[tuple[int, int, int]]) -> ctypes.Array[Stage]:
@@ -142,6 +160,7 @@ class NativeRun:
             *[Piece(min(r.start, NEVER), r.rate, r.decay) for r in given.rates]
         )
         self._kept += [stages, fit_stages, pieces]
+        neurons = given.neurons
         spec = Spec(
             n=given.n,
             width=self._shape[0],
@@ -149,6 +168,12 @@ class NativeRun:
             steps=min(given.steps, NEVER),
             loss=LOSSES.index(given.loss),
             certify=given.certify,
+            activation=ACTIVATIONS.index(neurons.activation),
+            output=OUTPUTS.index(neurons.output),
+            degree=neurons.k,
+            n_coefficients=len(neurons.coefficients),
+            scale=neurons.scale,
+            coefficients=neurons.coefficients,
             seed=given.seed,
             batches_key=given.keys[0],
             train_key=given.keys[1],

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from petridish.models import MLP, PolyNet
+from petridish.models.activations import oscillating_coefficients
 from petridish.models.base import Weights
-from petridish.native import Examples, Labelling, Looks, NativeRun, Rates, RunArguments
+from petridish.native import Examples, Labelling, Looks, NativeRun, Neurons, Rates, RunArguments
 from petridish.native.run import Status
 from petridish.seeds import n_words, name_key
 from petridish.tasks.base import OnSupport
@@ -86,8 +88,9 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
             test=Examples(test.packed[run], test.labels[run]),
             looks=looks,
             rates=rates(spec),
-            weights=[_plain(weight[run]) for weight in weights],
+            weights=_four([_plain(weight[run]) for weight in weights]),
             certify=certify,
+            neurons=neurons(spec),
         )
         for run, each in enumerate(specs)
     ]
@@ -95,6 +98,30 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
 
 def _plain(weight: Weights) -> Weights:
     return np.ascontiguousarray(weight, np.float32)
+
+
+def _four(weights: list[Weights]) -> list[Weights]:
+    """Give W, b, v, β, where a model has fewer with the values that it stands for: v = 1, β = 0."""
+    width = len(weights[0])
+    implied = [np.ones((1, width), np.float32), np.zeros(1, np.float32)]
+    return [*weights, *implied[len(weights) - 2 :]]
+
+
+def neurons(spec: RunSpec) -> Neurons:
+    """Say what the model's neurons do, in the engine's words."""
+    model = spec.model
+    if isinstance(model, PolyNet):
+        return Neurons(output="product", k=model.k)
+    assert isinstance(model, MLP), "the engine refuses other models"
+    activation = model.activation
+    k = getattr(activation, "k", 0)
+    return Neurons(
+        activation.name,
+        "ones" if model.output == "sum" else "weights",
+        k,
+        getattr(activation, "scale", 1.0),
+        oscillating_coefficients(k) if activation.name == "oscillating" else (),
+    )
 
 
 def _samples(specs: Sequence[RunSpec]) -> list[Examples | Labelling]:
@@ -127,8 +154,9 @@ def _stages(n_examples: int, error: float | None) -> list[tuple[int, int, int]]:
 
 def rates(spec: RunSpec) -> list[Rates]:
     """Give the rates and decays of W, b, v, β, piece by piece of the schedule."""
+    nothing = (0.0,) * (4 - len(spec.parameters))
     return [
-        Rates(start, rate, decay)  # type: ignore[arg-type] # a two-layer network has four of each
+        Rates(start, (*rate, *nothing), (*decay, *nothing))  # type: ignore[arg-type] # four of each
         for start, rate, decay in spec.rates()
     ]
 
@@ -151,7 +179,8 @@ def _run(
     started = time.perf_counter()
     with NativeRun(arguments) as run:
         status, step = Status.RUNNING, 0
-        gauges = Gauges(spec.evaluation.instruments, spec.task, spec.seed, arguments.weights)
+        begun = arguments.weights[: len(spec.parameters)]
+        gauges = Gauges(spec, begun)
         readings: dict[str, list[float]] = {}
         while status is Status.RUNNING:
             if monitor.stopped():
@@ -162,7 +191,7 @@ def _run(
                 pace.hear(time.perf_counter() - called)
             state = run.state
             if gauges.names and state.n_looks > len(next(iter(readings.values()), ())):
-                gauges.read(run.weights(), readings)
+                gauges.read(run.weights()[: len(spec.parameters)], readings)
             monitor.stepped(state.step - step)
             step = state.step
         outcome = _OUTCOMES[status]

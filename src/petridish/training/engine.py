@@ -7,7 +7,16 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
-from petridish.models import MLP, ReLU
+from petridish.models import (
+    MLP,
+    InfiniteZigzag,
+    Oscillating,
+    PolyNet,
+    Power,
+    ReLU,
+    Sine,
+    Zigzag,
+)
 from petridish.naming import UserError, describe, nearest
 from petridish.native import is_built
 from petridish.tasks import SparseParity
@@ -131,7 +140,7 @@ class Torch:
 
 
 class Native:
-    """Two-layer ReLU networks on ±1 inputs by SGD, each run whole inside compiled code."""
+    """Two-layer networks and polynets on ±1 inputs by SGD, each run whole inside compiled code."""
 
     name: ClassVar[str] = "native"
     module: ClassVar[str] = "petridish.training.compiled"
@@ -145,8 +154,11 @@ class Native:
 
     def _limit(self, spec: RunSpec) -> str | None:
         task, model, training = spec.task, spec.model, spec.training
-        if not (isinstance(model, MLP) and model == MLP(model.width, activation=ReLU())):
-            return f"it trains two-layer ReLU networks, and the model is {describe(model)}"
+        if not _is_two_layer(model):
+            return (
+                "it trains two-layer networks of this package's activations, and polynets, and the "
+                f"model is {describe(model)}"
+            )
         if not (isinstance(task, OnSupport) and _is_standard(task)):
             return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
         if task.n > MAX_INPUTS:
@@ -195,6 +207,17 @@ class Native:
 
 
 MAX_INPUTS, MAX_BATCH, MAX_TABLE, MAX_SHRINKING = 4096, 1024, 16, 0.99
+MAX_DEGREE = 30  # of an oscillating polynomial: 16 coefficients
+COMPILED = (ReLU, Power, Zigzag, InfiniteZigzag, Oscillating, Sine)
+
+
+def _is_two_layer(model: object) -> bool:
+    if type(model) is PolyNet:
+        return True
+    if type(model) is not MLP or model.deeper or type(model.activation) not in COMPILED:
+        return False
+    return not (isinstance(model.activation, Oscillating) and model.activation.k > MAX_DEGREE)
+
 STACK_SECONDS = 1.0
 
 

@@ -17,7 +17,7 @@ def final_weights(spec: RunSpec) -> list[Weights]:
         with NativeRun(prepare([spec])[0]) as run:
             while run.advance(10**7) is Status.RUNNING:
                 pass
-            return [*run.weights()]
+            return run.weights()[: len(spec.parameters)]
     from petridish.training.reference import trained_network
 
     network, _ = trained_network(spec, Silent())

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from petridish.naming import describe
+from petridish.naming import LATER, describe
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
 
@@ -22,7 +22,11 @@ SCHEMA = 2  # rises when a spec comes to mean another run, or a stored column ch
 def plain(value: object) -> Any:
     """Give the JSON form of a spec; type names keep two tasks with equal fields apart."""
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {part.name: plain(getattr(value, part.name)) for part in fields(value)}
+        parts = {
+            part.name: plain(getattr(value, part.name))
+            for part in fields(value)
+            if part.metadata != LATER or getattr(value, part.name) != part.default
+        }
         if code := code_digest(type(value)):
             parts["code"] = code
         return {"type": type(value).__name__, **parts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -45,11 +46,21 @@ def _network(spec: RunSpec) -> nn.Module:
     if not isinstance(spec.model, MLP):
         return _Functional(spec, weights)
     layers: list[nn.Module] = []
-    for weight, bias in zip(weights[::2], weights[1::2], strict=True):
-        linear = nn.Linear(weight.shape[1], weight.shape[0])
-        linear.weight.data, linear.bias.data = weight, bias
-        layers += [linear, _Activation(spec.model)]
-    return nn.Sequential(*layers[:-1])
+    depth = 1 + len(spec.model.deeper)
+    for weight, bias in zip_longest(weights[::2], weights[1::2]):
+        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+        linear.weight.data = weight
+        if bias is not None:
+            linear.bias.data = bias
+        layers.append(linear)
+        if len(layers) < 2 * depth:
+            layers.append(_Activation(spec.model))
+    return nn.Sequential(*layers, *([_Sum()] if spec.model.output == "sum" else []))
+
+
+class _Sum(nn.Module):
+    def forward(self, h: Tensor) -> Tensor:
+        return h.sum(dim=-1, keepdim=True)
 
 
 class _Activation(nn.Module):
@@ -113,7 +124,7 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
     def weights() -> list[Weights]:
         return [parameter.detach().numpy() for parameter in network.parameters()]
 
-    gauges = Gauges(spec.evaluation.instruments, spec.task, spec.seed, weights())
+    gauges = Gauges(spec, weights())
     losses: list[float] = []
     outcome, step, test_error, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan, math.nan
     fitted_at: int | None = None

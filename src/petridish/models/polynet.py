@@ -1,0 +1,87 @@
+"""PolyNets: products of linear functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from petridish.models.base import Parameter
+from petridish.naming import UserError, check_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PolyNet:
+    """f(x) = Π_i (w_i · x + b_i) over i = 1 … k [HP, architecture (xv)].
+
+    With w_i the unit vectors of S and b_i = 0 it is the parity over S.
+    """
+
+    name: ClassVar[str] = "polynet"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("PolyNet", 1, k=self.k)
+
+    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+        """List the weights and biases of the k factors."""
+        _one_output("PolyNet", n_outputs)
+        return (Parameter(0, "weight", n_inputs, self.k), Parameter(0, "bias", n_inputs, self.k))
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Give the outputs of a stack of runs, shape (run, batch, 1)."""
+        weight, bias = parameters
+        factors = bias.unsqueeze(2).baddbmm(weight, x.mT)  # (run, k, batch)
+        return _product(factors).unsqueeze(2)
+
+
+@dataclass(frozen=True)
+class DisjointPolyNet:
+    """f(x) = Π_i ⟨w_i, x_{P_i}⟩ over k equal blocks P_i of the inputs [HP §4.2].
+
+    A tree parity machine with a real output; it realises parities with one bit in every block.
+    """
+
+    name: ClassVar[str] = "disjoint_polynet"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole("DisjointPolyNet", 1, k=self.k)
+
+    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+        """List the weights, a row of n/k for each block."""
+        _one_output("DisjointPolyNet", n_outputs)
+        if n_inputs % self.k:
+            raise UserError(
+                f"DisjointPolyNet: {n_inputs} inputs cannot be cut into k={self.k} equal blocks. "
+                f"Give n as a multiple of {self.k}."
+            )
+        return (Parameter(0, "weight", n_inputs // self.k, self.k),)
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Give the outputs of a stack of runs, shape (run, batch, 1)."""
+        (weight,) = parameters
+        blocks = x.reshape(*x.shape[:2], self.k, -1)  # (run, batch, k, n/k)
+        factors = (blocks * weight.unsqueeze(1)).sum(dim=3)  # (run, batch, k)
+        return _product(factors.mT).unsqueeze(2)
+
+
+def _product(factors: Tensor) -> Tensor:
+    """Multiply over axis 1, one factor after another: `prod` is slow to differentiate at 0."""
+    value = factors[:, 0]
+    for i in range(1, factors.shape[1]):
+        value = value * factors[:, i]
+    return value
+
+
+def _one_output(owner: str, n_outputs: int) -> None:
+    if n_outputs != 1:
+        raise UserError(
+            f"{owner} has one output, but task and loss ask for {n_outputs}. "
+            "Give a task of two classes and a loss such as hinge."
+        )
