@@ -13,24 +13,37 @@ from petridish.models.activations import (
 from petridish.models.base import Init, Model, Parameter
 from petridish.models.inits import (
     Bernoulli,
+    Constant,
     KaimingGaussian,
+    Normal,
     OverSparse,
     Paired,
+    Seeded,
+    Signs,
     Sparse,
+    SymmetricSigns,
+    TangentStart,
     Uniform,
     XavierUniform,
 )
 from petridish.models.mlp import MLP
 from petridish.models.polynet import DisjointPolyNet, PolyNet
+from petridish.models.tangent import Tangent
+from petridish.models.transformer import ParityTransformer
 
 ACTIVATIONS: dict[str, type] = {
     a.name: a for a in (ReLU, Power, Identity, Zigzag, Oscillating, InfiniteZigzag, Sine)
 }
 INITS: dict[str, type] = {
     i.name: i
-    for i in (Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse)
+    for i in (
+        *(Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse),
+        *(SymmetricSigns, Constant, Normal, Signs, Seeded, TangentStart),
+    )
 }
-MODELS: dict[str, type] = {m.name: m for m in (MLP, PolyNet, DisjointPolyNet)}
+MODELS: dict[str, type] = {
+    m.name: m for m in (MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent)
+}
 
 __all__ = [
     "ACTIVATIONS",
@@ -39,21 +52,29 @@ __all__ = [
     "MODELS",
     "Activation",
     "Bernoulli",
+    "Constant",
     "DisjointPolyNet",
     "Identity",
     "InfiniteZigzag",
     "Init",
     "KaimingGaussian",
     "Model",
+    "Normal",
     "Oscillating",
     "OverSparse",
     "Paired",
     "Parameter",
+    "ParityTransformer",
     "PolyNet",
     "Power",
     "ReLU",
+    "Seeded",
+    "Signs",
     "Sine",
     "Sparse",
+    "SymmetricSigns",
+    "Tangent",
+    "TangentStart",
     "Uniform",
     "XavierUniform",
     "Zigzag",

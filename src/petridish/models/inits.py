@@ -150,14 +150,14 @@ def _paired(name: str, parameters: Sequence[Parameter], drawn: list[Weights]) ->
 
 
 def _output(name: str, parameters: Sequence[Parameter]) -> int:
-    """Find the output layer's weights, with or without a bias behind them."""
-    place = len(parameters) - (2 if parameters[-1].kind == "bias" else 1)
-    if parameters[-1].layer == 0:
+    """Find the output weights of an MLP, with or without a bias behind them."""
+    layered = all(p.kind == ("weight", "bias")[i % 2] for i, p in enumerate(parameters))
+    if not layered or parameters[-1].layer == 0:
         raise UserError(
-            f"{name}: pairs of neurons cancel in an output layer, and this model has none. "
-            "Give an MLP with the output 'affine' or 'linear'."
+            f"{name}: pairs of neurons cancel in the output layer of an MLP, and this model has "
+            "none. Give an MLP with the output 'affine' or 'linear'."
         )
-    return place
+    return 2 * parameters[-1].layer
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,11 @@ class SymmetricSigns:
     multiples of 1/k between −1 and 1. On an odd number of inputs |w · x| ≥ 1, so that such a bias
     never decides whether a neuron fires: its gradient is that of the majority.
 
-    The source writes the biases as {−1 + 1/k, …, 1 − 1/k} without their spacing. Its proof needs
-    the values −1/2 + (i + 1)/k, which for even k are multiples of 1/k, and counts about 2k of them:
-    the spacing is 1/k. The proof's k neurons, i = 1 … k, are one too few for the parity, as they
-    are linear from m = k − 2 to k bits that are +1; with i = 0 they are enough for k ≥ 4, and in
-    all cases the grid's neurons and their mirror images, which the pairs provide, are.
+    The source writes the biases as {−1 + 1/k, …, 1 − 1/k} without their spacing. Its proof wants
+    neurons with b_i = −1/2 + (i + 1)/k, multiples of 1/k for even k, and counts about 2k values:
+    the spacing is 1/k. That proof takes i = 1 … k, which is one neuron too few (their sum is linear
+    between k − 2 and k bits of +1); i = 0 … k is right, and within the grid for k ≥ 4. For k = 2
+    the mirror images, which the pairs provide, make up for i = k.
     """
 
     name: ClassVar[str] = "symmetric_signs"
@@ -273,9 +273,10 @@ class Signs:
 
 @dataclass(frozen=True)
 class Seeded:
-    """What `base` draws at `seed`, for every run: their data differ, their start does not [HP §3.2].
+    """What `base` draws at `seed`, whatever the run's own seed [HP §3.2].
 
-    Runs that share an initialisation show what is due to it and what to the order of examples.
+    Runs that share their start differ in their data alone: what they have in common is due to the
+    initialisation.
     """
 
     name: ClassVar[str] = "seeded"

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.models.base import Weights
+from petridish.naming import UserError
 from petridish.seeds import Streams
 from petridish.tasks import Examples
 from petridish.training.spec import RunSpec
-from petridish.training.tickets import Ticket
 
 
 def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
@@ -63,7 +63,25 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
-    """Draw the initial values of every parameter; the specs agree in all but their seeds."""
-    if isinstance(specs[0].init, Ticket):
-        return specs[0].init.start(specs)
-    return specs[0].init.draw(specs[0].parameters, [spec.seed for spec in specs])
+    """Draw the initial values of every parameter; the specs agree in all but their seeds.
+
+    An initialisation that depends on more of a run than its seed, such as on another run, has a
+    method `start`, which is given the specs.
+    """
+    spec = specs[0]
+    _check_frozen(spec)
+    if callable(start := getattr(spec.init, "start", None)):
+        started: list[Weights] = start(specs)
+        return started
+    return spec.init.draw(spec.parameters, [spec.seed for spec in specs])
+
+
+def _check_frozen(spec: RunSpec) -> None:
+    """Refuse weight decay on what a model holds fixed: its gradient is 0, but decay moves it."""
+    frozen = getattr(spec.model, "frozen", slice(0))
+    for _, rates, decays in spec.rates():
+        if any(r * d for r, d in zip(rates[frozen], decays[frozen], strict=True)):
+            raise UserError(
+                f"The model {spec.model.name} holds some of its weights fixed, and the weight "
+                f"decay {spec.training.weight_decay:g} would move them. Give weight_decay=0."
+            )

@@ -72,10 +72,7 @@ class _Stack:
         self.recent = torch.zeros(0, len(specs))  # losses of the steps just taken, (step, run)
         self.fitted_at: list[int | None] = [None] * len(specs)
         self.curves = [Curves() for _ in specs]
-        self.gauges = [
-            Gauges(spec.evaluation.instruments, spec.task, spec.seed, self._weights_of(run))
-            for run, spec in enumerate(specs)
-        ]
+        self.gauges = [Gauges(spec, self._weights_of(run)) for run, spec in enumerate(specs)]
         self.seconds = [(time.perf_counter() - started) / len(specs)] * len(specs)
         self._pair_up()
 

@@ -1,0 +1,113 @@
+"""The Parity Transformer: one layer of attention that classifies a sequence of ±1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+from petridish.models.base import Parameter
+from petridish.naming import check_whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ParityTransformer:
+    r"""f(x) = u · mlp(attention(embedding(x))) [HP App. B.4.1, architecture (*iii)].
+
+    Token i of the n + 1 is :math:`X_i = E_{x_i} + P_i`, and :math:`X_\text{CLS} = E_\text{CLS}` has
+    no position. The classifying token alone asks:
+
+    .. math::
+        z = X_\text{CLS} + \sum_h \operatorname{softmax}\big(X_\text{CLS} W_Q^h (X W_K^h)^\top
+            / \sqrt{d_\text{attn}}\big) X W_V^h W_\text{out}^h, \qquad
+        f = u \cdot (z + W_2 \operatorname{GeLU}(W_1 z + b_1) + b_2).
+
+    There is neither dropout nor layer normalisation. The source prints the first formula without
+    the X before W_V, the second with x for z, and W_2 in the shape of W_1; d_mlp it leaves open,
+    and 4 d_emb is the custom.
+
+    The matrices of the heads lie side by side: W_Q, W_K and W_V are (H d_attn, d_emb), W_out is
+    (d_emb, H d_attn). So Xavier's bound, which the source takes for every matrix, is that of the
+    whole: √(6 / (d_emb + H d_attn)), as where PyTorch's own attention draws its heads together. For
+    every head apart it would be √(6 / (d_emb + d_attn)), 1.41 times as much at the default sizes.
+    Embeddings are linear in the one-hot token (3 inputs) and in the one-hot position (n inputs).
+
+    Attributes
+    ----------
+    d_emb, d_attn : int
+        Dimensions of a token, and of a head's queries, keys and values.
+    heads : int
+        The source's H.
+    d_mlp : int or None
+        Neurons of the MLP; None for 4 d_emb.
+    """
+
+    name: ClassVar[str] = "transformer"
+
+    d_emb: int = 1024
+    d_attn: int = 8
+    heads: int = 128
+    d_mlp: int | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {"d_emb": self.d_emb, "d_attn": self.d_attn, "heads": self.heads}
+        check_whole("ParityTransformer", 1, **sizes)
+        if self.d_mlp is not None:
+            check_whole("ParityTransformer", 1, d_mlp=self.d_mlp)
+
+    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+        """List P, E (the columns −1, +1, CLS), W_Q, W_K, W_V, W_out, W_1, b_1, W_2, b_2, u."""
+        d_emb, all_heads = self.d_emb, self.heads * self.d_attn
+        d_mlp = self.d_mlp or 4 * d_emb
+        fans = (
+            # Positions first: like the first layer of other models they have a column an input.
+            *((n_inputs, d_emb), (3, d_emb)),
+            *((d_emb, all_heads),) * 3,
+            *((all_heads, d_emb), (d_emb, d_mlp), (d_mlp, d_emb), (d_emb, n_outputs)),
+        )
+        weights = [Parameter(layer, "weight", *fan) for layer, fan in enumerate(fans)]
+        biases = [Parameter(p.layer, "bias", p.fan_in, p.fan_out) for p in weights[6:8]]
+        return (*weights[:7], biases[0], weights[7], biases[1], weights[8])
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Give the outputs of a stack of runs on inputs ±1, shape (run, batch, output)."""
+        from torch.nn.functional import gelu
+
+        positions, tokens, *attention, w1, b1, w2, b2, u = parameters
+        cls = tokens[..., 2:]  # (run, d_emb, 1)
+        z = cls + self._attended(positions, tokens, attention, x)  # (run, d_emb, batch)
+        hidden = gelu(b1.unsqueeze(2).baddbmm(w1, z))  # (run, d_mlp, batch)
+        return u.bmm(z + b2.unsqueeze(2).baddbmm(w2, hidden)).mT
+
+    def _attended(
+        self, positions: Tensor, tokens: Tensor, attention: Sequence[Tensor], x: Tensor
+    ) -> Tensor:
+        """Give what the heads bring to the classifying token, shape (run, d_emb, batch)."""
+        import torch
+
+        # All examples share the query, and their tokens are sums of n positions and 3 embeddings:
+        # scores and values of these n + 3 vectors are computed once, not for each of B · n tokens.
+        w_q, w_k, w_v, w_out = attention
+        runs, batch, n = x.shape
+        query = w_q.bmm(tokens[..., 2:]).view(runs * self.heads, 1, self.d_attn)
+        asked = query.bmm(w_k.view(runs * self.heads, self.d_attn, self.d_emb))  # q W_K^⊤
+        vectors = torch.cat([positions, tokens], dim=2)  # (run, d_emb, n + 3)
+        scores = asked.view(runs, self.heads, self.d_emb).bmm(vectors) / sqrt(self.d_attn)
+        values = w_v.bmm(vectors).view(runs, self.heads, self.d_attn, n + 3)
+
+        scores = scores.unsqueeze(2)  # (run, head, 1, n + 3)
+        minus, plus = scores[..., n : n + 1], scores[..., n + 1 : n + 2]
+        is_plus = ((1 + x) / 2).unsqueeze(1)  # 1 or 0, (run, 1, batch, n)
+        logits = scores[..., :n] + minus + (plus - minus) * is_plus  # (run, head, batch, n)
+        cls = scores[..., n + 2 :].expand(-1, -1, batch, -1)
+        shares = torch.cat([logits, cls], dim=3).softmax(dim=3)  # (run, head, batch, n + 1)
+        share, to_cls = shares[..., :n], shares[..., n:]
+        to_plus = (share * is_plus).sum(dim=3, keepdim=True)
+        to_minus = share.sum(dim=3, keepdim=True) - to_plus
+        mixed = torch.cat([share, to_minus, to_plus, to_cls], dim=3)  # (run, head, batch, n + 3)
+        heard = (values @ mixed.mT).reshape(runs, -1, batch)  # (run, head · d_attn, batch)
+        return w_out.bmm(heard)

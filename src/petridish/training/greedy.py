@@ -1,0 +1,130 @@
+"""Training layer by layer, each with all before it frozen [HP App. B.3.7; Belilovsky et al. 2019].
+
+Also the schedules that freeze the first layers of a network: with them, `random_features` trains an
+output layer over neurons that stay as they were drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from petridish.models import MLP, Init, XavierUniform
+from petridish.models.base import Parameter, Weights
+from petridish.naming import UserError, check_whole
+from petridish.training.optimisers import Factors, Piece, Schedule, per_layer
+from petridish.training.spec import RunSpec
+
+
+def frozen_below(n_frozen: int, n_layers: int) -> Schedule:
+    """Freeze the first `n_frozen` of `n_layers` layers, and train the rest at the run's rate.
+
+    Layers are counted as in `Parameter`, the output's among them. A rate of 0 also stops weight
+    decay, which every optimiser here multiplies by the rate.
+    """
+    check_whole("frozen_below", 0, n_frozen=n_frozen)
+    check_whole("frozen_below", n_frozen, n_layers=n_layers)
+    return per_layer((0.0,) * n_frozen + (1.0,) * (n_layers - n_frozen))
+
+
+def random_features(n_layers: int = 2) -> Schedule:
+    """Train the output layer alone: linear regression on random features [HP §4.1].
+
+    ``RunSpec(task=…, model=MLP(100), training=Training(schedule=random_features()))`` keeps
+    σ(Wx + b) as it was drawn. For the features of the tangent kernel see `models.Tangent`.
+    """
+    return frozen_below(n_layers - 1, n_layers)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Start an MLP on the hidden layers that a run with one layer less has learned, and keep them.
+
+    The parent is the same run without its last hidden layer, trained to its end; it is greedy too,
+    until one hidden layer is left, which starts by `base`. The run takes over the parent's hidden
+    layers as they ended, draws the new one and the output by `base`, and trains these alone. What
+    it sees in training is what the parent saw, from its first example on.
+
+    Its schedule must freeze the layers taken over: of L hidden layers with an output to train that
+    is ``frozen_below(L - 1, L + 1)``. The parent has the same schedule without its first layer.
+    """
+
+    name: ClassVar[str] = "greedy"
+
+    base: Init = XavierUniform()
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Meet the checks of `base`; the rest takes the whole run."""
+        if seeds:
+            raise TypeError("a greedy start depends on more than its seed: see initial_weights")
+        return self.base.draw(parameters, ())
+
+    def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
+        """Give the first weights of runs that agree in all but their seeds."""
+        spec = specs[0]
+        model = spec.model
+        if not isinstance(model, MLP):
+            raise UserError(
+                f"Greedy: {model.name} has no hidden layers to be trained one after another. "
+                "Give an MLP."
+            )
+        drawn = self.base.draw(spec.parameters, [spec.seed for spec in specs])
+        if not model.deeper:
+            return drawn
+        self._check_frozen(spec)
+        ended = [_hidden_layers(_parent(each)) for each in specs]
+        learned = [np.stack(values) for values in zip(*ended, strict=True)]
+        return [*learned, *drawn[len(learned) :]]
+
+    def _check_frozen(self, spec: RunSpec) -> None:
+        """Refuse a schedule that trains a layer taken over from the parent."""
+        assert isinstance(spec.model, MLP)
+        n_frozen, n_layers = len(spec.model.deeper), spec.parameters[-1].layer + 1
+        trained = {
+            parameter.layer + 1
+            for _, rates, _ in spec.rates()
+            for parameter, rate in zip(spec.parameters, rates, strict=True)
+            if rate and parameter.layer < n_frozen
+        }
+        if trained:
+            raise UserError(
+                f"Greedy: the schedule trains layer {min(trained)}, which is taken over as it was "
+                f"learned. Give schedule=frozen_below({n_frozen}, {n_layers})."
+            )
+
+
+def _parent(spec: RunSpec) -> RunSpec:
+    """Give the run without the last hidden layer."""
+    assert isinstance(spec.model, MLP)
+    training = spec.training
+    pieces = tuple(
+        Piece(piece.start, _without_first(piece.rate, spec), _without_first(piece.decay, spec))
+        for piece in training.schedule.pieces
+    )
+    return replace(
+        spec,
+        model=replace(spec.model, deeper=spec.model.deeper[:-1]),
+        training=replace(training, schedule=Schedule(pieces)),
+        # Looks decide when the parent ends; what else they would find is not asked for.
+        evaluation=replace(spec.evaluation, curves=False, instruments=(), fitted_error=None),
+    )
+
+
+def _without_first(factors: Factors, spec: RunSpec) -> Factors:
+    """Drop the first layer's factors: the parent's new layer is one place further to the front."""
+    if not isinstance(factors, tuple):
+        return factors
+    return factors[2:] if len(factors) == len(spec.parameters) else factors[1:]
+
+
+@lru_cache(maxsize=256)
+def _hidden_layers(parent: RunSpec) -> list[Weights]:
+    """Train the parent, and give the weights and biases of its hidden layers."""
+    from petridish.training.final import final_weights
+
+    assert isinstance(parent.model, MLP)
+    return final_weights(parent)[: 2 * (1 + len(parent.model.deeper))]
