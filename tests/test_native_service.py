@@ -12,7 +12,9 @@ import pytest
 
 from petridish.models import (
     MLP,
+    DisjointPolyNet,
     Identity,
+    Oscillating,
 )
 from petridish.naming import UserError
 from petridish.native import (
@@ -114,11 +116,14 @@ def test_a_wide_run_stops_within_a_second() -> None:
     assert np.median(np.diff([heard for heard, _ in clock.times])) < 0.5
 
 
+NETWORKS = "it trains two-layer networks of this package's activations, and polynets"
 REFUSALS: dict[str, dict[str, Any]] = {
-    "it trains two-layer ReLU networks, and the model is mlp(5, (5,))": {"model": MLP(5, (5,))},
-    "it trains two-layer ReLU networks, and the model is mlp(5, (), identity)": {
-        "model": MLP(5, (), Identity())
+    f"{NETWORKS}, and the model is mlp(5, (5,))": {"model": MLP(5, (5,))},
+    f"{NETWORKS}, and the model is mlp(5, (), identity)": {"model": MLP(5, (), Identity())},
+    f"{NETWORKS}, and the model is mlp(5, (), oscillating(31))": {
+        "model": MLP(5, (), Oscillating(31))
     },
+    f"{NETWORKS}, and the model is disjoint_polynet(2)": {"model": DisjointPolyNet(2)},
     "it takes up to 4096 inputs, and the task has n=5000": {"task": SparseParity(5000, 3)},
     "it has no loss cross_entropy": {"training": {"loss": CrossEntropy()}},
     "it has plain SGD alone, and the optimiser is adam": {"training": {"optimiser": Adam()}},

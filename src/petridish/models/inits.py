@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, sqrt
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from petridish.models.base import Init, Parameter, Weights
-from petridish.naming import UserError, check_whole
+from petridish.naming import LATER, UserError, check_whole
 from petridish.seeds import Streams
 
 
@@ -36,6 +36,10 @@ def _signs(parameter: Parameter, seeds: Sequence[int], scale: float) -> Weights:
     return values.reshape(len(seeds), *parameter.shape)
 
 
+def _default_bound(parameter: Parameter) -> float:
+    return 1 / sqrt(parameter.fan_in)
+
+
 def _xavier_bound(parameter: Parameter) -> float:
     return sqrt(6 / (parameter.fan_in + parameter.fan_out))
 
@@ -48,7 +52,7 @@ class Uniform:
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter."""
-        return [_uniform(p, seeds, 1 / sqrt(p.fan_in)) for p in parameters]
+        return [_uniform(p, seeds, _default_bound(p)) for p in parameters]
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,23 @@ class KaimingGaussian:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Weights and biases ±c with random signs, Xavier's c [HP App. B.4]."""
+    """Weights and biases ±c with random signs [HP App. B.4].
+
+    The bound c is that of a uniform start: Xavier's, or with "fan_in" 1/√fan_in, as in `Uniform`.
+    """
 
     name: ClassVar[str] = "bernoulli"
 
+    bound: Literal["xavier", "fan_in"] = field(default="xavier", metadata=LATER)
+
+    def __post_init__(self) -> None:
+        if self.bound not in ("xavier", "fan_in"):
+            raise UserError(f"Bernoulli: bound={self.bound!r}. Give 'xavier' or 'fan_in'.")
+
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter."""
-        return [_signs(p, seeds, _xavier_bound(p)) for p in parameters]
+        of = _xavier_bound if self.bound == "xavier" else _default_bound
+        return [_signs(p, seeds, of(p)) for p in parameters]
 
 
 @dataclass(frozen=True)

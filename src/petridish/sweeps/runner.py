@@ -18,6 +18,7 @@ from petridish.sweeps.sweep import Sweep
 from petridish.training import RunSpec, load_engine, run_key
 
 EXECUTORS = ("local", "inline")
+LOOK_SECONDS = 1.0  # between two looks at what other processes have put into the store
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,13 @@ def run_specs(
         progress.show(tally)
 
     found = len(by_key) - len(todo)
+    kept, looked = stored, time.monotonic()
 
     def wanted(batch: Batch) -> Batch:
-        nonlocal found
-        kept = store.keys()  # another process may have kept some since we began
+        nonlocal found, kept, looked
+        if time.monotonic() - looked > LOOK_SECONDS:
+            # Another process may have kept some since we began.
+            kept, looked = store.keys(), time.monotonic()
         missing = tuple(spec for spec in batch.specs if run_key(spec) not in kept)
         elsewhere = set(batch.specs) - set(missing)
         found += len(elsewhere)

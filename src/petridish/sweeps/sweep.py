@@ -74,11 +74,13 @@ class Sweep:
 
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""
-        for values in itertools.product(*self.axes.values()):
+        *outer, last = self.axes or {"seed": (self.base.seed,)}
+        for values in itertools.product(*(self.axes[axis] for axis in outer)):
             spec = self.base
-            for axis, value in zip(self.axes, values, strict=True):
+            for axis, value in zip(outer, values, strict=True):
                 spec = with_value(spec, axis, value)
-            yield spec
+            for value in self.axes.get(last, (self.base.seed,)):
+                yield with_value(spec, last, value)
         for part in self.also:
             yield from part.specs()
 

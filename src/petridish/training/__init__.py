@@ -8,6 +8,7 @@ from petridish.training.engine import (
     choose_engine,
     load_engine,
 )
+from petridish.training.greedy import Greedy, frozen_below, random_features
 from petridish.training.instruments import INSTRUMENTS
 from petridish.training.keys import SCHEMA, SEED_TEXT, cell_text, flat, plain, run_key, spec_text
 from petridish.training.losses import (
@@ -50,6 +51,7 @@ __all__ = [
     "Data",
     "Engine",
     "Evaluation",
+    "Greedy",
     "Hinge",
     "Logistic",
     "Loss",
@@ -66,9 +68,11 @@ __all__ = [
     "cell_text",
     "choose_engine",
     "flat",
+    "frozen_below",
     "load_engine",
     "per_layer",
     "plain",
+    "random_features",
     "run_key",
     "spec_text",
     "step_schedule",

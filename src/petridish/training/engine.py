@@ -194,10 +194,10 @@ class Native:
         return replace(spec, seed=0)
 
     def stack_size(self, spec: RunSpec) -> int:
-        """Give a few seconds of work if no run ends early: enough to draw together, few to wait."""
+        """Give some seconds of work if no run ends early: enough to draw together, few to wait."""
         blocks = -(-spec.examples_a_step // 32)
         step_seconds = 1e-6 + 1e-9 * blocks * sum(p.size for p in spec.parameters)
-        return max(1, min(64, int(STACK_SECONDS / (spec.training.steps * step_seconds))))
+        return max(1, min(512, int(STACK_SECONDS / (spec.training.steps * step_seconds))))
 
     def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
         """Carry out the runs one after another."""
@@ -218,7 +218,7 @@ def _is_two_layer(model: object) -> bool:
         return False
     return not (isinstance(model.activation, Oscillating) and model.activation.k > MAX_DEGREE)
 
-STACK_SECONDS = 1.0
+STACK_SECONDS = 10.0  # if no run ends early: most do, and a batch has its price too
 
 
 def is_parity(task: object) -> bool:
