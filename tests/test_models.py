@@ -14,17 +14,33 @@ from petridish.models import (
     ACTIVATIONS,
     INITS,
     MLP,
+    MODELS,
     Bernoulli,
+    Constant,
+    DisjointPolyNet,
     Identity,
+    InfiniteZigzag,
     Init,
     KaimingGaussian,
+    Model,
+    Normal,
+    Oscillating,
     OverSparse,
     Paired,
+    ParityTransformer,
+    PolyNet,
     Power,
     ReLU,
+    Seeded,
+    Signs,
+    Sine,
     Sparse,
+    SymmetricSigns,
+    Tangent,
+    TangentStart,
     Uniform,
     XavierUniform,
+    Zigzag,
 )
 from petridish.naming import UserError, describe, parse_choice
 from petridish.sweeps.sweep import KINDS
@@ -38,29 +54,60 @@ ALL_INITS: list[Any] = [
     Paired(),
     Paired(Sparse(3)),
     OverSparse(3, 4),
+    SymmetricSigns(4),
+    Constant(0.5),
+    Normal(0.2),
+    Signs(0.1),
+    Seeded(Uniform(), 3),
+    TangentStart(Sparse(2)),
 ]
-ALL_MODELS = [
+ALL_MODELS: list[Any] = [
     MLP(6),
     MLP(6, activation=Power(2)),
     MLP(4, (2, 6)),
     MLP(4, (4,), Identity()),
+    MLP(6, output="linear"),
+    MLP(4, (2,), Zigzag(3), "linear"),
+    MLP(1, activation=InfiniteZigzag(2), output="sum"),
+    MLP(2, activation=Oscillating(3), output="linear"),
+    MLP(2, activation=Sine(3, 0.5), output="sum"),
+    MLP(3, (2,), output="sum"),
+    PolyNet(3),
+    DisjointPolyNet(4),
+    ParityTransformer(8, 2, 3),
+    Tangent(4),
+    Tangent(6, Power(3)),
 ]
 
 
 def test_the_suites_cover_everything() -> None:
-    """A new initialisation or activation must join the lists above."""
+    """A new initialisation, activation or model must join the lists above."""
+    activations = {type(model.activation) for model in ALL_MODELS if hasattr(model, "activation")}
     assert {type(init) for init in ALL_INITS} == set(INITS.values())
-    assert {type(model.activation) for model in ALL_MODELS} == set(ACTIVATIONS.values())
+    assert {type(model) for model in ALL_MODELS} == set(MODELS.values())
+    assert activations == set(ACTIVATIONS.values())
 
 
-def draw(init: Init, model: MLP, seeds: list[int], n: int = 20) -> list[Any]:
+def fits(init: Init, model: Model) -> bool:
+    """Whether an initialisation takes a model: `REFUSED` below says which do not, and why."""
+    try:
+        init.draw(model.parameters(20, 1), [])
+    except UserError:
+        return False
+    return True
+
+
+def draw(init: Init, model: Model, seeds: list[int], n: int = 20) -> list[Any]:
     """Draw all parameters of a model on n inputs."""
     return init.draw(model.parameters(n, 1), seeds)
 
 
-@pytest.mark.parametrize("init", ALL_INITS, ids=describe)
-@pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
-def test_a_draw_has_its_shapes_and_is_a_runs_own(init: Init, model: MLP, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "init"),
+    [(model, init) for model in ALL_MODELS for init in ALL_INITS if fits(init, model)],
+    ids=describe,
+)
+def test_a_draw_has_its_shapes_and_is_a_runs_own(model: Model, init: Init, seed: int) -> None:
     """Every parameter has its shape, and a run's values do not depend on the other runs."""
     parameters = model.parameters(20, 1)
     together = init.draw(parameters, [seed, seed + 1, seed + 2])
@@ -129,21 +176,46 @@ def test_paired_networks_start_as_the_zero_function(base: Init, model: MLP, seed
     assert torch.equal(hidden[:, :half], hidden[:, half:])
 
 
-def plain_forward(model: MLP, weights: list[Any], x: Any) -> Any:
-    """Compute the network in NumPy, one run and one example at a time."""
+def plain_activation(activation: Any) -> Callable[[Any], Any]:
+    """Give an activation by another formula than the package's."""
+    k, scale = getattr(activation, "k", 0), getattr(activation, "scale", 1.0)
+    points = np.arange(-k, k + 1, 2)
+    heights = (-1.0) ** ((k - points) // 2)
+
+    def sine(z: Any) -> Any:
+        return np.sin(np.pi / 2 * (scale * z + 1 - k))
+
+    def zigzag(z: Any) -> Any:
+        left, right = (z + k) * (heights[1] - heights[0]) / 2, (z - k) * (1 - heights[-2]) / 2
+        inside = np.interp(z, points, heights)
+        return np.where(z < -k, heights[0] + left, np.where(z > k, 1 + right, inside))
+
     functions: dict[type, Callable[[Any], Any]] = {
         ReLU: lambda z: np.maximum(z, 0),
         Identity: lambda z: z,
+        Power: lambda z: z**k,
+        Zigzag: zigzag,
+        InfiniteZigzag: lambda z: 2 / np.pi * np.arcsin(sine(z)),
+        Oscillating: lambda z: np.polyval(np.polyfit(points, heights, k), z),
+        Sine: sine,
     }
-    function = functions.get(type(model.activation), lambda z: z**2)
-    layers = list(zip(weights[::2], weights[1::2], strict=True))
-    for depth, (weight, bias) in enumerate(layers):
-        x = weight @ x + bias
-        x = function(x) if depth < len(layers) - 1 else x
-    return x
+    return functions[type(activation)]
 
 
-@pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
+def plain_forward(model: MLP, weights: list[Any], x: Any) -> Any:
+    """Compute the network in NumPy, one run and one example at a time."""
+    function = plain_activation(model.activation)
+    for layer in range(1 + len(model.deeper)):
+        x = function(weights[2 * layer] @ x + weights[2 * layer + 1])
+    output = weights[2 * (1 + len(model.deeper)) :]
+    if model.output == "sum":
+        return x.sum()
+    return output[0] @ x + (output[1] if model.output == "affine" else 0)
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in ALL_MODELS if isinstance(model, MLP)], ids=describe
+)
 def test_forward_is_the_formula(model: MLP, seed: int) -> None:
     """A stack of runs gives each run its own network's outputs."""
     drawn = draw(Uniform(), model, [seed, seed + 1])
@@ -161,6 +233,12 @@ def test_forward_is_the_formula(model: MLP, seed: int) -> None:
 def test_the_text_of_an_init_reads_back(init: Init) -> None:
     """`describe` and `parse_choice` are inverse."""
     assert parse_choice(describe(init), "init", KINDS) == init
+
+
+@pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
+def test_the_text_of_a_model_reads_back(model: Model) -> None:
+    """`describe` and `parse_choice` are inverse for models too, with their activations inside."""
+    assert parse_choice(describe(model), "model", KINDS) == model
 
 
 REFUSED = [
@@ -185,6 +263,48 @@ REFUSED = [
         "Paired: the last hidden layer has 3 neurons, which cannot be paired. "
         "Give an even width, such as 4.",
     ),
+    (
+        lambda: draw(SymmetricSigns(4), PolyNet(2), []),
+        "SymmetricSigns: pairs of neurons cancel in the output layer of an MLP, and this model "
+        "has none. Give an MLP with the output 'affine' or 'linear'.",
+    ),
+    (
+        lambda: draw(Paired(), ParityTransformer(8, 2, 2), []),
+        "Paired: pairs of neurons cancel in the output layer of an MLP, and this model has none. "
+        "Give an MLP with the output 'affine' or 'linear'.",
+    ),
+    (
+        lambda: draw(TangentStart(), MLP(4), []),
+        "TangentStart: the model is not its linearisation: it has no frozen weights beside the "
+        "trained ones. Give the model Tangent, or another initialisation.",
+    ),
+    (lambda: Normal(-1.0), "Normal: std=-1.0. Give a finite number of at least 0."),
+    (lambda: Constant(float("nan")), "Constant: value=nan. Give a finite number."),
+    (lambda: Seeded(seed=-1), "Seeded: seed=-1. Give a whole number of at least 0."),
+    (
+        lambda: MLP(3, output="product"),  # type: ignore[arg-type] # on purpose
+        "MLP: output='product'. Give 'affine', 'linear' or 'sum'.",
+    ),
+    (
+        lambda: MLP(3, output="sum").parameters(5, 2),
+        "MLP: output='sum' has one output, but task and loss ask for 2. Give 'affine' or 'linear'.",
+    ),
+    (
+        lambda: PolyNet(3).parameters(5, 2),
+        "PolyNet has one output, but task and loss ask for 2. "
+        "Give a task of two classes and a loss such as hinge.",
+    ),
+    (
+        lambda: DisjointPolyNet(3).parameters(20, 1),
+        "DisjointPolyNet: 20 inputs cannot be cut into k=3 equal blocks. "
+        "Give n as a multiple of 3.",
+    ),
+    (
+        lambda: ParityTransformer(heads=0),
+        "ParityTransformer: heads=0. Give a whole number of at least 1.",
+    ),
+    (lambda: Tangent(0), "Tangent: width=0. Give a whole number of at least 1."),
+    (lambda: Zigzag(0), "Zigzag: k=0. Give a whole number of at least 1."),
 ]
 
 

@@ -295,8 +295,8 @@ class Seeded:
 
     name: ClassVar[str] = "seeded"
 
-    base: Init = Uniform()
-    seed: int = 0
+    base: Init
+    seed: int
 
     def __post_init__(self) -> None:
         check_whole("Seeded", 0, seed=self.seed)

@@ -28,6 +28,7 @@ from petridish.training.screen import stages
 from petridish.training.spec import RunSpec
 
 CALL_SECONDS = 0.04  # between two chances to stop
+MOST_WORK = 10**9  # a call: runs that pause at their looks never fill one
 DRAWN_BYTES = 32e6  # samples and weights held for runs to come
 
 _OUTCOMES = {
@@ -170,7 +171,7 @@ class _Pace:
     def hear(self, seconds: float) -> None:
         """Move towards `CALL_SECONDS` a call, by no more than a factor of two."""
         factor = CALL_SECONDS / max(seconds, 1e-9)
-        self.work = max(1, int(self.work * min(2.0, max(0.5, factor))))
+        self.work = max(1, min(MOST_WORK, int(self.work * min(2.0, max(0.5, factor)))))
 
 
 def _run(

@@ -63,22 +63,23 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
-    """Draw the initial values of every parameter; the specs agree in all but their seeds.
+    """Draw the initial values of every parameter; the specs agree in all that `grouped` looks at.
 
     An initialisation that depends on more of a run than its seed, such as on another run, has a
     method `start`, which is given the specs.
     """
     spec = specs[0]
-    _check_frozen(spec)
+    if hasattr(spec.model, "frozen"):
+        for each in specs:
+            _check_frozen(each, spec.model.frozen)
     if callable(start := getattr(spec.init, "start", None)):
         started: list[Weights] = start(specs)
         return started
     return spec.init.draw(spec.parameters, [spec.seed for spec in specs])
 
 
-def _check_frozen(spec: RunSpec) -> None:
+def _check_frozen(spec: RunSpec, frozen: slice) -> None:
     """Refuse weight decay on what a model holds fixed: its gradient is 0, but decay moves it."""
-    frozen = getattr(spec.model, "frozen", slice(0))
     for _, rates, decays in spec.rates():
         if any(r * d for r, d in zip(rates[frozen], decays[frozen], strict=True)):
             raise UserError(

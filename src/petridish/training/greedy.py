@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from petridish.models import MLP, Init, XavierUniform
+from petridish.models import MLP, Init, Uniform
 from petridish.models.base import Parameter, Weights
 from petridish.naming import UserError, check_whole
 from petridish.training.optimisers import Factors, Piece, Schedule, per_layer
@@ -55,7 +55,7 @@ class Greedy:
 
     name: ClassVar[str] = "greedy"
 
-    base: Init = XavierUniform()
+    base: Init = Uniform()
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Meet the checks of `base`; the rest takes the whole run."""
@@ -64,9 +64,8 @@ class Greedy:
         return self.base.draw(parameters, ())
 
     def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
-        """Give the first weights of runs that agree in all but their seeds."""
-        spec = specs[0]
-        model = spec.model
+        """Give the first weights of runs of one model; each has its own parent."""
+        spec, model = specs[0], specs[0].model
         if not isinstance(model, MLP):
             raise UserError(
                 f"Greedy: {model.name} has no hidden layers to be trained one after another. "
@@ -75,7 +74,8 @@ class Greedy:
         drawn = self.base.draw(spec.parameters, [spec.seed for spec in specs])
         if not model.deeper:
             return drawn
-        self._check_frozen(spec)
+        for each in specs:
+            self._check_frozen(each)
         ended = [_hidden_layers(_parent(each)) for each in specs]
         learned = [np.stack(values) for values in zip(*ended, strict=True)]
         return [*learned, *drawn[len(learned) :]]
