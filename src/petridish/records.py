@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from petridish.sweeps import Sweep
 
 LEFT_OUT = ("key", "spec")  # long, and made from the other columns
+ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
+VERY_MANY = 100_000
 ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
 PROVENANCE = ("version", "commit", "clean", "engine")
 
@@ -30,15 +32,17 @@ def slim(runs: pl.DataFrame) -> pl.DataFrame:
     """Keep what a reader needs of the runs: no keys, no curves, no columns without a value."""
     import polars as pl
 
+    left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
     dropped = [
         name
         for name in runs.columns
-        if name in (*LEFT_OUT, *PROVENANCE)
+        if name in left_out
         or name.startswith("curve.")
         or (name not in ALWAYS and runs[name].is_null().all())
     ]
     order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
-    return runs.drop(dropped).with_columns(pl.col("seconds").round(3)).sort(order)
+    kept = runs.drop(dropped).sort(order)
+    return kept.with_columns(pl.col("seconds").round(3)) if "seconds" in kept else kept
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
@@ -48,7 +52,7 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
     from petridish.analysis.estimate import anytime_interval, censored_median
     from petridish.analysis.outcomes import CLASSES, with_classes
 
-    by = ["task", "init", "model.width", "data.m"]
+    by = cell_columns(runs)
     rows = []
     for cell in with_classes(runs).partition_by(by, maintain_order=True):
         solved, made = int((cell["outcome"] == "SOLVED").sum()), len(cell)
@@ -63,10 +67,31 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
                 "high": round(float(high), 4),
                 "median_steps": censored_median(cell["solved_at"].to_list()),
                 **{name: int((cell["class"] == name).sum()) for name in CLASSES},
-                "core_seconds": round(float(cell["seconds"].sum()), 1),
+                **(
+                    {"core_seconds": round(float(cell["seconds"].sum()), 1)}
+                    if "seconds" in cell
+                    else {}
+                ),
             }
         )
-    return pl.DataFrame(rows).sort(by)
+    return pl.DataFrame(rows, infer_schema_length=None).sort(by)
+
+
+def cell_columns(runs: pl.DataFrame) -> list[str]:
+    """Name the columns that tell cells apart: task, start, width and sample, and what else varies.
+
+    A choice such as a model stands for its fields; widths alone need no model beside them.
+    """
+    always = [name for name in ("task", "init", "model.width", "data.m") if name in runs]
+    found = [name for name in always if not runs[name].is_null().all()]
+    if runs.select(found).n_unique() < runs.select(*found, "model").n_unique():
+        found.insert(1, "model")
+    more = [
+        name
+        for name in runs.columns
+        if name.startswith(("training.", "data.")) and name.count(".") == 1 and name not in found
+    ]
+    return [*found, *(name for name in more if runs[name].n_unique() > 1)]
 
 
 def write_record(
