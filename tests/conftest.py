@@ -44,6 +44,24 @@ def petridish(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
+def inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Give the command line without a new process: for tests of many commands, to save imports."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+        from petridish.cli.main import run_command
+
+        texts = [*map(str, arguments)]
+        capsys.readouterr()
+        code = run_command(texts)
+        return subprocess.CompletedProcess(texts, code, *capsys.readouterr())
+
+    return command
+
+
+@pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
     for module in ("times", "theorems", "outcomes"):

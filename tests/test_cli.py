@@ -77,15 +77,13 @@ def test_list_gives_its_documented_json(petridish: Command) -> None:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_at_smoke_scale(
-    name: str, petridish: Command, tmp_path: Path
-) -> None:
+def test_every_experiment_runs_at_smoke_scale(name: str, inside: Command, tmp_path: Path) -> None:
     """`run --json` prints one document; running again trains nothing; all figures are drawn."""
-    first = petridish("run", name, "--scale", "smoke", "--json")
-    again = petridish("run", name, "--scale", "smoke", "--json")
-    drawn = petridish("figure", name, "--scale", "smoke", "--out", "pictures")
-    report = petridish("report", name, "--out", "report.html")
-    record = petridish("record", name, "--scale", "smoke", "--out", "record")
+    run = ("run", name, "--scale", "smoke", "--executor", "inline", "--json")
+    first, again = inside(*run), inside(*run)
+    drawn = inside("figure", name, "--scale", "smoke", "--out", "pictures")
+    report = inside("report", name, "--out", "report.html")
+    record = inside("record", name, "--scale", "smoke", "--out", "record")
 
     assert first.returncode == again.returncode == drawn.returncode == report.returncode == 0
     assert (record.returncode, record.stderr) == (0, "")

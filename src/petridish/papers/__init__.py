@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from petridish.experiment import Experiment
 from petridish.naming import UserError, nearest
+from petridish.papers import hidden_curves, hidden_space, hidden_theory, hidden_times
 from petridish.papers.mechanisms import THEORY, TICKETS
 from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY
 
+PARETO = (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, THEORY)
+HIDDEN = (
+    *(hidden_space.SPACE, hidden_curves.CURVES, hidden_times.SCALING, hidden_times.LUCK),
+    *(hidden_times.STARTS, hidden_curves.PROGRESS, hidden_theory.GAPS, hidden_times.WIDTH),
+    *(hidden_space.GROKKING, hidden_curves.NOISE, hidden_space.DEPTH, hidden_theory.DISJOINT),
+    hidden_theory.ONE_STEP,
+)
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment
-    for experiment in (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, THEORY)
+    experiment.id: experiment for experiment in (*PARETO, *HIDDEN)
 }
 
 

@@ -39,8 +39,8 @@ def architecture(numeral: str, k: int) -> Model:
         return relu(10 ** len(numeral[1:-1]))
     if numeral in ("(iv)", "(v)", "(vi)"):
         return power(10 ** (1 + ("(iv)", "(v)", "(vi)").index(numeral)), k)
-    if numeral in ("(*i)", "(*ii)"):
-        return relu(k) if numeral == "(*i)" else power(k, k)
+    if numeral in ("(*i)", "(*ii)"):  # k ReLUs are a parity only if the output has a bias
+        return MLP(k) if numeral == "(*i)" else power(k, k)
     neurons: tuple[Activation, ...] = (Zigzag(k), Oscillating(k), InfiniteZigzag(k), Sine(k))
     with_layer = ("(vii)", "(viii)", "(ix)", "(x)")
     without = ("(xi)", "(xii)", "(xiii)", "(xiv)")

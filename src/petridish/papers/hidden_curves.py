@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from petridish.analysis.claims import Claim
+from petridish.analysis.plateaus import HasPlateau, NoPlateau
+from petridish.analysis.progress import (
+    ConvergesUnderNoise,
+    ProgressPredicts,
+    ProgressSeparates,
+)
+from petridish.experiment import Experiment
+from petridish.figures.progress import (
+    configuration_curves,
+    noise_curves,
+    prediction_scatter,
+    progress_curves,
+)
 from petridish.models import ParityTransformer, XavierUniform
 from petridish.papers.hidden import architecture, relu, setting, together
 from petridish.sweeps import Sweep
@@ -119,7 +133,7 @@ CURVES_SCALES = {
     ),
     "laptop": curves(
         (*FIGURE_5_1, *FIGURE_B_2, *FIGURE_B_13),
-        10,
+        16,
         transformers=(
             transformer(50, 3, d_emb=128, heads=16, rate=5e-4, batch=32, steps=5_000, n_test=1_024),
         ),
@@ -199,7 +213,7 @@ def watched(
 
 
 PROGRESS_SCALES = {
-    "smoke": watched(10, 2, (Watched("(xiv)", 32, 0.05, 200, 5),), 12, steps=2_000, n_test=512),
+    "smoke": watched(12, 3, (Watched("(i)", 32, 0.1, 1_000, 20),), 30, steps=5_000, n_test=1_024),
     "laptop": watched(50, 3, WATCHED, 100),
     "thousand": watched(50, 3, MORE_WATCHED, 1_000),
     "paper": watched(50, 3, MORE_WATCHED, 1_000),
@@ -251,7 +265,7 @@ NOISE_SCALES = {
         3,
         flips=(0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49),
         batches=(8, 32, 128),
-        seeds=5,
+        seeds=10,
         steps=500_000,
     ),
     "paper": noisy(
@@ -263,3 +277,72 @@ NOISE_SCALES = {
         steps=2_000_000,
     ),
 }
+
+
+CURVES = Experiment(
+    id="HP-2",
+    title="Training curves: a long plateau, then a sudden fall",
+    source="HP §3.1, App. B.3.8, Figs 5.1 left, B.2, B.13",
+    scales=CURVES_SCALES,
+    claims=(
+        Claim(
+            "P",
+            "Networks spend at least half of the time before their error falls under 5 % at an "
+            "error of 45 % or more, all but (v) and (vi).",
+            "HP §3.1",
+            HasPlateau(),
+            "Long durations of seemingly no progress, followed by rapid decrease, for almost all "
+            "architectures.",
+        ),
+        Claim(
+            "L",
+            "Wide networks of z^k, (v) and (vi), have no such plateau.",
+            "HP §3.1, App. B.3.8",
+            NoPlateau(),
+            "For (v) and (vi) the plateau is absent.",
+        ),
+    ),
+    figures={"curves": configuration_curves},
+)
+
+PROGRESS = Experiment(
+    id="HP-6",
+    title="Hidden progress: the weights tell how long the plateau will last",
+    source="HP §5, App. B.3.3, Figs 5.3, B.9",
+    scales=PROGRESS_SCALES,
+    claims=(
+        Claim(
+            "P",
+            "On the plateau, the movement of the weights predicts the remaining time.",
+            "HP §5, App. B.3.3",
+            ProgressPredicts(),
+            "ρ(w_0:t) = ‖w_t − w_0‖_∞ is a progress measure.",
+        ),
+        Claim(
+            "S",
+            "The movement tells a parity from random labels before loss and error do.",
+            "HP App. B.3.3, Figs 5.3 right, B.9",
+            ProgressSeparates(),
+            "ρ is clearly distinguishable from unbiased random walks while loss and accuracy show "
+            "no progress.",
+        ),
+    ),
+    figures={"progress": progress_curves, "prediction": prediction_scatter},
+)
+
+NOISE = Experiment(
+    id="HP-10",
+    title="Noisy labels: parities are learned even if 49 % of the labels are wrong",
+    source="HP App. B.3.6, Fig. B.12",
+    scales=NOISE_SCALES,
+    claims=(
+        Claim(
+            "N",
+            "Networks still converge on the clean distribution, at every noise level up to 49 %.",
+            "HP App. B.3.6, Fig. B.12",
+            ConvergesUnderNoise(),
+            "The models learn the features and converge, even with 49 % of labels flipped.",
+        ),
+    ),
+    figures={"noise": noise_curves},
+)

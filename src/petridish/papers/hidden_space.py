@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from petridish.analysis.claims import Claim
+from petridish.analysis.grokking import (
+    DecayWidens,
+    DepthDecides,
+    GreedyStaysAtChance,
+    GrokkingBand,
+)
+from petridish.analysis.robust import RobustSpace, ScalingTable
+from petridish.experiment import Experiment
+from petridish.figures.grokking import depth_table, grokking_grid, grokking_map
+from petridish.figures.robust import alpha_table, robust_combinations, robust_table
 from petridish.models import MLP, Bernoulli, Init, KaimingGaussian, Power, Uniform
 from petridish.papers.hidden import architecture, relu, setting, together
 from petridish.sweeps import Sweep
@@ -78,12 +89,11 @@ SPACE_SCALES = {
             ),
             space(
                 ALL_TASKS[:6],
-                numerals=tuple(name for name in ROBUST if name not in ("(iii)", "(vi)")),
                 batches=(32,),
                 starts=STARTS[:1],
                 losses=LOSSES[:1],
-                seeds=10,
-                steps=20_000,
+                seeds=15,
+                steps=10_000,
                 n_test=1_024,
             ),
         ]
@@ -158,8 +168,12 @@ GROKKING_SCALES = {
 
 
 def squares(*widths: int) -> MLP:
-    """Give a deep network of squares: L − 1 hidden layers, and a linear output [HP App. B.3.7]."""
-    return MLP(widths[0], tuple(widths[1:]), Power(2), output="linear")
+    """Give a deep network of squares: L − 1 hidden layers, and an output [HP App. B.3.7].
+
+    The text writes the output as u·z. Over a last layer of one neuron, as its networks have, that
+    is a square of one sign and never a parity: the output has a bias here.
+    """
+    return MLP(widths[0], tuple(widths[1:]), Power(2))
 
 
 def depth(
@@ -210,8 +224,8 @@ DEPTH_SCALES = {
     ),
     "laptop": depth(
         (10, 20),
-        {(10,): (1, 2, 3, 4), (2, 1): (1, 2, 3, 4, 5), (10, 10, 1): (2, 4, 5, 6)},
-        greedy=(((2, 1), 3), ((2, 1), 4), ((10, 10, 1), 4)),
+        {(10,): (1, 2, 3, 4), (2, 1): (1, 2, 3, 4, 5), (10, 10, 1): (1, 2, 3, 4, 5, 6)},
+        greedy=(((2, 1), 3), ((2, 1), 4)),
         seeds=10,
         steps={1: 20_000, 2: 20_000, 3: 50_000},
     ),
@@ -224,3 +238,82 @@ DEPTH_SCALES = {
         n_test=8192,
     ),
 }
+
+
+SPACE = Experiment(
+    id="HP-1",
+    title="The robust space: fifteen architectures, their starts, losses, batches and rates",
+    source="HP §3.1, Figs B.3, B.4, B.5",
+    scales=SPACE_SCALES,
+    claims=(
+        Claim(
+            "R",
+            "Every architecture (i) … (xv) converges in 20 % of the trials or more, for some rate.",
+            "HP §3.1",
+            RobustSpace(),
+            "So in all combinations of n, k, batch size, initialisation, loss and architecture.",
+        ),
+        Claim(
+            "A",
+            "The time to converge grows with n by an exponent below k.",
+            "HP §3.1, Fig. B.5",
+            ScalingTable(init="uniform"),
+            "t_c ≤ c·n^(αk) ≤ 10^5 for small constants c, α of the architecture.",
+        ),
+    ),
+    figures={
+        "success": robust_table,
+        "combinations": robust_combinations,
+        "exponents": alpha_table,
+    },
+)
+
+GROKKING = Experiment(
+    id="HP-9",
+    title="Grokking: sample size against weight decay",
+    source="HP §5, App. B.3.5, Figs 5.4 right, B.11",
+    scales=GROKKING_SCALES,
+    claims=(
+        Claim(
+            "B",
+            "There is a band of sample sizes at which networks fit first and generalise later.",
+            "HP App. B.3.5, Fig. B.11",
+            GrokkingBand(),
+            "Between samples too small and samples large enough, curves show grokking.",
+        ),
+        Claim(
+            "W",
+            "Weight decay lets smaller samples succeed, until optimisation fails.",
+            "HP App. B.3.5, Fig. B.11",
+            DecayWidens(),
+            "Larger λ improves generalisation, but can cause optimisation to fail.",
+        ),
+    ),
+    figures={"curves": grokking_grid, "map": grokking_map},
+)
+
+DEPTH = Experiment(
+    id="HP-11",
+    title="Deep but not layer by layer: squares of squares",
+    source="HP App. B.3.7",
+    scales=DEPTH_SCALES,
+    claims=(
+        Claim(
+            "D",
+            "Networks of L layers of squares solve parities up to k = 2^(L−1) that the source "
+            "lists, and no higher.",
+            "HP App. B.3.7",
+            DepthDecides(),
+            "All of 10 runs converged for L = 3, k ≤ 4 and L = 4, k ≤ 6; L = 2, k ≥ 3 and L = 3, "
+            "k ≥ 5 failed.",
+        ),
+        Claim(
+            "G",
+            "Trained greedily, layer by layer, they stay at chance.",
+            "HP App. B.3.7",
+            GreedyStaysAtChance(),
+            "Layer by layer the population gradient is 0.",
+        ),
+    ),
+    figures={"depth": depth_table},
+)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from petridish.analysis.claims import Claim
+from petridish.analysis.luck import HeavyUpperTail, NoEarlyConvergence
+from petridish.analysis.scaling import Elbow, NoParallelSpeedup, ScalesAsPowerOfN, UpperTailShrinks
+from petridish.analysis.variance import InitialisationExplains
+from petridish.experiment import Experiment
+from petridish.figures.luck import time_histograms, variance_curves
+from petridish.figures.scaling import scaling_curves, width_boxes
 from petridish.models import Seeded, Uniform
 from petridish.papers.hidden import architecture, relu, setting, together
 from petridish.sweeps import Sweep
@@ -113,7 +121,7 @@ def shared_starts(
 
 STARTS_SCALES = {
     "smoke": shared_starts(
-        10, 2, widths=(10,), starts=4, seeds=3, rate=0.1, batch=32, every=20, n_test=512
+        10, 2, widths=(10, 100), starts=5, seeds=3, rate=0.1, batch=32, every=20, n_test=512
     ),
     "laptop": shared_starts(20, 3, widths=(10, 100), starts=40, seeds=10),
     "paper": shared_starts(20, 3, widths=(10, 100, 1_000), starts=100, seeds=100, every=10),
@@ -181,3 +189,99 @@ WIDTH_SCALES = {
         _seeds((*NARROW, *(c * 10**e for e in range(1, 7) for c in (1, 3))), 1_000),
     ),
 }
+
+
+SCALING = Experiment(
+    id="HP-3",
+    title="Scaling: the median time to converge as a power of n, for every k",
+    source="HP Figs 5.1 right, 5.2 right, B.6",
+    scales=SCALING_SCALES,
+    claims=(
+        Claim(
+            "P",
+            "The median time to converge grows like n^(αk) with α below 1.",
+            "HP §3.1, Figs 5.1 right, B.6",
+            ScalesAsPowerOfN(),
+            "Power laws t_c ∝ n^(αk) with small α for all configurations at small n.",
+        ),
+        Claim(
+            "E",
+            "At larger n the exponent worsens.",
+            "HP §3.2, Fig. 5.2 right",
+            Elbow(),
+            "For larger n the power law ceases to hold: the slope increases.",
+        ),
+    ),
+    figures={"scaling": scaling_curves},
+)
+
+LUCK = Experiment(
+    id="HP-4",
+    title="No early convergence: very many trials, and none of them guesses the parity",
+    source="HP §3.2, Fig. 5.2 left",
+    scales=LUCK_SCALES,
+    claims=(
+        Claim(
+            "N",
+            "Hardly a run converges in a tenth of the median time, where random search would: the "
+            "lower tail is less than a tenth of a memoryless law's.",
+            "HP §3.2, Fig. 5.2 left",
+            NoEarlyConvergence(),
+            "No successes near t = 0 over 10^6 trials; random search would be geometric.",
+        ),
+        Claim(
+            "H",
+            "The upper tail is heavy: more runs take three medians than in a memoryless law.",
+            "HP Fig. 5.2 left",
+            HeavyUpperTail(),
+            "Heavy upper tails.",
+        ),
+    ),
+    figures={"times": time_histograms},
+)
+
+STARTS = Experiment(
+    id="HP-5",
+    title="Initialisation, not SGD noise, decides when a run converges",
+    source="HP §3.2, Fig. 5.2 centre",
+    scales=STARTS_SCALES,
+    claims=(
+        *(
+            Claim(
+                f"I{width}",
+                "Most of the variance of log t_c is explained by the initialisation, at width "
+                f"{width}.",
+                "HP §3.2, Fig. 5.2 centre",
+                InitialisationExplains(width=width),
+                "Loss curves and times depend heavily on the initialisation, and are concentrated "
+                "given it.",
+            )
+            for width in (10, 100)
+        ),
+    ),
+    figures={f"starts-{width}": partial(variance_curves, width=width) for width in (10, 100)},
+)
+
+WIDTH = Experiment(
+    id="HP-8",
+    title="Width against time: wide networks are no parallel search",
+    source="HP §5, App. B.3.4, Figs 5.4 left, B.10",
+    scales=WIDTH_SCALES,
+    claims=(
+        Claim(
+            "N",
+            "A network r times as wide is not r times as fast: the speed-up is below its root.",
+            "HP App. B.3.4, Fig. B.10",
+            NoParallelSpeedup(),
+            "Times plateau at large width; there are no parallel speed-ups.",
+        ),
+        Claim(
+            "T",
+            "The upper tail of the times shrinks with width.",
+            "HP App. B.3.4",
+            UpperTailShrinks(),
+            "A benefit of width is variance reduction: long times are mitigated.",
+        ),
+    ),
+    figures={"widths": width_boxes},
+)

@@ -218,6 +218,7 @@ def _is_two_layer(model: object) -> bool:
         return False
     return not (isinstance(model.activation, Oscillating) and model.activation.k > MAX_DEGREE)
 
+
 STACK_SECONDS = 10.0  # if no run ends early: most do, and a batch has its price too
 
 
