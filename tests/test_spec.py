@@ -136,6 +136,7 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "support": (0, 1, 2),
         "m": 500,
         "deeper": (7,),
+        "output": "linear",
         "activation": Identity(),
         "init": Sparse(2),
         "loss": Square(),

@@ -78,20 +78,14 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def cell_columns(runs: pl.DataFrame) -> list[str]:
-    """Name the columns that tell cells apart: task, start, width and sample, and what else varies.
-
-    A choice such as a model stands for its fields; widths alone need no model beside them.
-    """
+    """Name the columns that tell cells apart: task, start, width, sample, and what else does."""
     always = [name for name in ("task", "init", "model.width", "data.m") if name in runs]
     found = [name for name in always if not runs[name].is_null().all()]
-    if runs.select(found).n_unique() < runs.select(*found, "model").n_unique():
-        found.insert(1, "model")
-    more = [
-        name
-        for name in runs.columns
-        if name.startswith(("training.", "data.")) and name.count(".") == 1 and name not in found
-    ]
-    return [*found, *(name for name in more if runs[name].n_unique() > 1)]
+    more = [name for name in runs.columns if name.startswith(("training.", "data."))]
+    for name in ("model", *sorted(more)):
+        if name not in found and runs.select(*found, name).n_unique() > len(runs.unique(found)):
+            found.append(name)
+    return found
 
 
 def write_record(
