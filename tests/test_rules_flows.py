@@ -134,7 +134,7 @@ def test_a_slope_that_is_not_steep_enough_contradicts() -> None:
 def test_a_share_below_its_bound_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the slope."""
     monkeypatch.setattr("petridish.theory.polynet_bounds.plateau_bound", lambda k, block: 0.85)
-    finding = PlateauShare(3, (200, 1_000, 5_000)).judge(NO_RUNS, 0.05)
+    finding = PlateauShare(3, (200, 1_000, 5_000)).simulate(0.05)
 
     assert finding.judgement is CONTRADICTED
     assert finding.remark.startswith("below the proved bound at n' = 200, ")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,6 +62,26 @@ class Rule(Protocol):
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
+
+
+class Simulated:
+    """A rule that judges from a simulation of its own, in which no run of the sweep takes part.
+
+    Its seed is fixed, so that a process simulates once for each rule and level.
+    """
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Give what the simulation finds."""
+        return _simulated(self, level)
+
+    def simulate(self, level: float) -> Finding:
+        """Simulate, and judge."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=64)
+def _simulated(rule: Simulated, level: float) -> Finding:
+    return rule.simulate(level)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.analysis.cells import mixed
-from petridish.analysis.claims import Finding, Judgement, nothing
+from petridish.analysis.claims import Finding, Judgement, Simulated, nothing
 from petridish.analysis.estimate import student_half_width, wilson_interval
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Features = Literal["trained", "random", "tangent", "one step"]
 
 
 @dataclass(frozen=True)
-class PlateauShare:
+class PlateauShare(Simulated):
     """Gradient flow spends all but O(n'^{1−k/2}) of its time above an error of 0.49 [HP Thm 5.7].
 
     From the all-ones start, exactly: no sampling error, and no interval. The value sought is the
@@ -46,7 +46,7 @@ class PlateauShare:
     n_values: tuple[int, ...]
     tolerance: float = 0.05
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from the flow itself; no run takes part."""
         from petridish.theory.polynet_bounds import plateau_bound, plateau_constant
 
@@ -91,7 +91,7 @@ def _around(n: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class GaussianPlateau:
+class GaussianPlateau(Simulated):
     """The same from Gaussian weights with a positive product [HP Thm 5.7, full statement].
 
     The median of 1 − T(.49) / T(0) over `draws` stands for each n'; the estimate is its slope on
@@ -104,7 +104,7 @@ class GaussianPlateau:
     draws: int = 100
     tolerance: float = 0.05
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from drawn starts; no run takes part."""
         quantity = f"slope of log(1 − T(.49)/T(0)) in log n', Gaussian start, k = {self.k}"
         if len(self.n_values) < 3:
@@ -327,7 +327,7 @@ class OneStepRecovers:
 
 
 @dataclass(frozen=True)
-class FirstGradientShowsTheParity:
+class FirstGradientShowsTheParity(Simulated):
     """The k largest entries of a neuron's first gradient are S, once the sample is large enough.
 
     Simulated here, from a fixed seed [HP §4.1, Prop. B.7]. The estimate is the share of samples of
@@ -342,7 +342,7 @@ class FirstGradientShowsTheParity:
     trials: int
     reliable: float = 0.9
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from simulated gradients."""
         from petridish.theory.one_step import gap_samples, predicted_top_k_size, top_k_trials
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.analysis.cells import mixed
-from petridish.analysis.claims import Finding, by_interval, nothing
+from petridish.analysis.claims import Finding, Simulated, by_interval, nothing
 from petridish.analysis.estimate import wilson_interval
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GapComparable:
+class GapComparable(Simulated):
     """A random neuron's gap is comparable to majority's with non-negligible probability.
 
     Simulated here, from a fixed seed: no run of the sweep takes part. *Comparable* means at least
@@ -54,7 +54,7 @@ class GapComparable:
     share: float = 0.5
     negligible: float = 0.05
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from simulated neurons."""
         from petridish.theory.gaps import random_gaps, reference_gap
 

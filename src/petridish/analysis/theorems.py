@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.analysis.cells import grid, mixed
-from petridish.analysis.claims import Finding, Judgement, by_interval, nothing
+from petridish.analysis.claims import Finding, Judgement, Simulated, by_interval, nothing
 from petridish.analysis.frontier import frontier_draws, frontier_index, sample_sizes
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class FrontierSlope:
 
 
 @dataclass(frozen=True)
-class RecoverySlope:
+class RecoverySlope(Simulated):
     """The sample from which one truncated step finds the bits of S grows like n^(k−s−1).
 
     Simulated here, from a fixed seed: no run of the sweep takes part. Supported if the slope's
@@ -142,7 +142,7 @@ class RecoverySlope:
     trials: int
     tolerance: float = 0.25
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from simulated gradient steps."""
         from petridish.theory import recovery_slope
 
@@ -169,7 +169,7 @@ class RecoverySlope:
 
 
 @dataclass(frozen=True)
-class SubnetworkAgrees:
+class SubnetworkAgrees(Simulated):
     """After one truncated step on m examples, good neurons agree with the parity by more than ½.
 
     Simulated here, from a fixed seed. The estimate is the mean of E[sign(f) χ_S] over samples.
@@ -181,7 +181,7 @@ class SubnetworkAgrees:
     m: int
     trials: int
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+    def simulate(self, level: float) -> Finding:
         """Judge from simulated gradient steps."""
         from petridish.analysis.estimate import student_half_width
         from petridish.theory import UnderSparse, correlation_curve

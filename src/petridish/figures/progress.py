@@ -276,7 +276,7 @@ def prediction_scatter(table: pl.DataFrame, title: str) -> Figure:
     down = -(-len(found) // across)
     with house_style() as make_figure:
         figure: Figure = make_figure(
-            figsize=(0.9 + 3.0 * across, 1.4 + 2.9 * down), layout="constrained"
+            figsize=(0.9 + 3.0 * across, 1.8 + 2.9 * down), layout="constrained"
         )
         axes = figure.subplots(down, across, squeeze=False).ravel()
         for panel, (name, halves) in zip(axes, found.items(), strict=False):
