@@ -112,12 +112,17 @@ def curves(
     *,
     steps: int = 100_000,
     n_test: int = 8192,
+    wide_seeds: int | None = None,
     transformers: Sequence[RunSpec] = (),
     transformer_seeds: int = 0,
 ) -> Sweep:
-    """Sweep the seeds of every configuration [HP Figs 5.1 left, B.2, B.13]."""
+    """Sweep the seeds of every configuration, fewer for width 1000 [HP Figs 5.1, B.2, B.13]."""
+    wide = {"(iii)": wide_seeds or seeds, "(vi)": wide_seeds or seeds}
     own = [
-        Sweep(configuration.spec(steps=steps, n_test=n_test), {"seed": range(seeds)})
+        Sweep(
+            configuration.spec(steps=steps, n_test=n_test),
+            {"seed": range(wide.get(configuration.numeral, seeds))},
+        )
         for configuration in dict.fromkeys(configurations)
     ]
     others = [Sweep(spec, {"seed": range(transformer_seeds)}) for spec in transformers]
@@ -134,6 +139,7 @@ CURVES_SCALES = {
     "laptop": curves(
         (*FIGURE_5_1, *FIGURE_B_2, *FIGURE_B_13),
         16,
+        wide_seeds=8,
         transformers=(
             transformer(50, 3, d_emb=128, heads=16, rate=5e-4, batch=32, steps=5_000, n_test=1_024),
         ),

@@ -146,7 +146,7 @@ def samples_and_decay(
 
 
 SAMPLES = (200.0, 300.0, 400.0, 500.0, 600.0, 800.0, 1e3, 1.5e3, 2e3, 5e3, 1e4)
-DECAYS = (0.0, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2)
+DECAYS = (0.0, 1e-3, 3e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2)
 GROKKING_SCALES = {
     "smoke": samples_and_decay(
         10,

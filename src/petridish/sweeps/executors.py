@@ -15,13 +15,15 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from petridish.naming import UserError
-from petridish.store import Store
 from petridish.sweeps.batches import Batch, run_cost
 from petridish.sweeps.userfile import load_user_file
 from petridish.training import Outcome, RunRecord, load_engine
+
+if TYPE_CHECKING:
+    from petridish.store import Store
 
 REPORT_SECONDS = 0.2  # between two messages of a worker
 KEEP_SECONDS = 2.0  # finished runs wait at most this long, or 1 % of the time so far, for the disk
@@ -170,7 +172,7 @@ def _context(engines: set[str]) -> Any:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     modules = [load_engine(engine).module for engine in sorted(engines)]
-    context.set_forkserver_preload([*modules, "petridish.sweeps.executors"])
+    context.set_forkserver_preload([*modules, "petridish.sweeps.executors", "petridish.store"])
     return context
 
 
@@ -258,6 +260,8 @@ def _start_worker(
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if user_file is not None:
         load_user_file(user_file)
+    from petridish.store import Store  # Polars is slow to import, and this is all that needs it
+
     _worker = _Worker(Store(folder), news.put, stop.is_set)
 
 

@@ -7,15 +7,18 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from petridish.naming import UserError, nearest
-from petridish.store import Store
 from petridish.sweeps.adaptive import allocate
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
 from petridish.sweeps.progress import Progress, Tally
 from petridish.sweeps.sweep import Sweep
 from petridish.training import RunSpec, load_engine, run_key
+
+if TYPE_CHECKING:
+    from petridish.store import Store
 
 EXECUTORS = ("local", "inline")
 LOOK_SECONDS = 1.0  # between two looks at what other processes have put into the store

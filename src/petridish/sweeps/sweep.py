@@ -55,8 +55,8 @@ class Sweep:
 
     def __post_init__(self) -> None:
         for axis, values in self.axes.items():
-            known = paths(self.base)
-            if axis not in known:
+            if not _is_path(self.base, axis):
+                known = paths(self.base)
                 raise UserError(f"There is no axis called {axis!r}. {nearest(axis, known)}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
@@ -145,6 +145,14 @@ def paths(value: object, prefix: str = "") -> dict[str, Any]:
         found[path] = inner
         found |= paths(inner, f"{path}.")
     return found
+
+
+def _is_path(value: object, path: str) -> bool:
+    """Say whether `path` leads into a spec, without listing all that do."""
+    head, dot, rest = path.partition(".")
+    if head not in getattr(value, "__dataclass_fields__", ()):
+        return False
+    return not dot or _is_path(getattr(value, head), rest)
 
 
 def with_value(spec: Any, path: str, value: object) -> Any:

@@ -138,10 +138,11 @@ class Evaluation:
         )
         object.__setattr__(self, "instruments", tuple(self.instruments))
         for name in self.instruments:
-            _check(
-                name in INSTRUMENTS,
-                f"Evaluation: there is no instrument called {name!r}. {nearest(name, INSTRUMENTS)}",
-            )
+            if name not in INSTRUMENTS:
+                raise UserError(
+                    f"Evaluation: there is no instrument called {name!r}. "
+                    f"{nearest(name, INSTRUMENTS)}"
+                )
         _check(
             len(set(self.instruments)) == len(self.instruments),
             f"Evaluation: instruments={self.instruments} names one twice. Name each once.",
