@@ -377,9 +377,9 @@ class FirstGradientShowsTheParity(Simulated):
 class FixedFeaturesStayAtChance:
     """Random features and tangent kernels stay at chance where trained features learn [HP Thm 5.6].
 
-    Compared are MLPs with a trained first layer and, at the same task, width and sample, runs with
-    random features (first layer frozen) and tangent kernels. The estimate is the lowest mean test
-    error of a kind of fixed features at the end, with Student's interval over seeds, each seed
+    Compared are MLPs with a trained first layer and, at the same task, width, sample and rate, runs
+    with random features (first layer frozen) and tangent kernels. The estimate is the lowest mean
+    test error of a kind of fixed features at the end, with Student's interval over seeds, each seed
     counting by its mean (Bonferroni over kinds and the trained). Supported if every kind's interval
     lies above `chance` and the trained ones' share solved lies above ½; contradicted if a kind's
     lies below `chance`, or the trained ones' below ½. A diverged run has no test error: among the
@@ -396,6 +396,7 @@ class FixedFeaturesStayAtChance:
         nets = pl.col("model").str.contains(r"^(mlp|tangent)\b")
         runs = with_features(table.filter(nets)).filter(pl.col("features") != "one step")
         by = ["task", "model.width", "data.m"]
+        by += [rate for rate in ("training.learning_rate",) if rate in runs]
         compared = (pl.col("features") == "trained").any() & (pl.col("features") != "trained").any()
         runs = runs.filter(compared.over(by))
         kinds = [kind for kind in ("random", "tangent") if kind in set(runs["features"])]
