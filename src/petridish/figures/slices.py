@@ -92,6 +92,7 @@ def size_axis(panel: Any, sizes: list[float]) -> None:
     if len(finite) < len(sizes):
         ticks, labels = [*ticks, place(math.inf, sizes)], [*labels, "∞"]
     panel.set_xticks(ticks, labels)
+    panel.xaxis.set_minor_formatter("")  # over less than a decade Matplotlib would label these too
 
 
 def _places(panel: Any, runs: pl.DataFrame, colours: dict[float, Any]) -> None:
