@@ -1,0 +1,64 @@
+"""HP's declarations: every architecture under its numeral, every scale as large as it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from petridish.analysis.architectures import numeral
+from petridish.naming import describe
+from petridish.papers import EXPERIMENTS, HIDDEN
+from petridish.papers.hidden import architecture
+from petridish.papers.hidden_space import LESS_ROBUST, RATES, ROBUST
+from petridish.training import choose_engine
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("name", [*ROBUST, *LESS_ROBUST])
+def test_an_architecture_is_found_under_its_numeral(name: str, k: int) -> None:
+    """What is declared as (iv) is drawn and judged as (iv)."""
+    assert numeral(describe(architecture(name, k)), k) == name
+
+
+def test_the_robust_space_of_a_laptop_covers_what_it_must() -> None:
+    """Every architecture, two starts, two losses, three batch sizes and all four rates, crossed."""
+    specs = [spec for spec, _ in EXPERIMENTS["HP-1"].sweep("laptop").cells()]
+    crossed = {
+        (
+            numeral(describe(spec.model), 3),
+            describe(spec.init),
+            spec.training.loss.name,
+            spec.training.batch_size,
+            spec.training.learning_rate,
+        )
+        for spec in specs
+        if describe(spec.task) == "sparse_parity(10, 3)"
+    }
+    by_part = [set(part) for part in zip(*crossed, strict=True)]
+
+    assert by_part[0] == set(ROBUST)
+    assert [len(part) >= least for part, least in zip(by_part[1:4], (2, 2, 3), strict=True)] == [
+        True
+    ] * 3
+    assert by_part[4] == set(RATES)
+    sizes = [len(part) for part in by_part]
+    assert len(crossed) == sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4]
+
+
+def test_the_compiled_engine_serves_all_but_what_is_deep_or_fixed() -> None:
+    """Of HP's laptop runs, PyTorch is left with transformers, depth, kernels and full batches."""
+    left = {
+        spec.model.name
+        for experiment in HIDDEN
+        for spec, _ in experiment.sweep("laptop").cells()
+        if choose_engine(spec).name != "native" and spec.training.batch_size is not None
+    }
+    assert left == {"transformer", "mlp", "tangent", "disjoint_polynet"}
+    deep = {
+        experiment.id
+        for experiment in HIDDEN
+        for spec, _ in experiment.sweep("laptop").cells()
+        if spec.model.name == "mlp"
+        and choose_engine(spec).name != "native"
+        and spec.training.batch_size is not None
+    }
+    assert deep == {"HP-11"}
