@@ -84,7 +84,7 @@ SPACE_SCALES = {
                 starts=STARTS[:2],
                 losses=LOSSES[:2],
                 seeds=5,
-                steps=5_000,
+                steps=10_000,
                 n_test=1_024,
             ),
             space(
