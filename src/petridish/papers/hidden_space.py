@@ -162,7 +162,7 @@ GROKKING_SCALES = {
     "laptop": samples_and_decay(
         50, 3, samples=SAMPLES[1::2], decays=DECAYS[::2] + DECAYS[-1:], seeds=8
     ),
-    "grid": samples_and_decay(50, 3, samples=SAMPLES, decays=DECAYS, seeds=20),
+    "grid": samples_and_decay(50, 3, samples=SAMPLES, decays=DECAYS, seeds=12),
     "paper": samples_and_decay(50, 3, samples=SAMPLES, decays=DECAYS, seeds=50, every=100),
 }
 

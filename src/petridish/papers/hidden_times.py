@@ -84,7 +84,7 @@ def trials(n: int, k: int, *, widths: Sequence[int], seeds: int, steps: int = 10
 LUCK_SCALES = {
     "smoke": trials(10, 2, widths=(10, 30), seeds=50, steps=2_000),
     "laptop": trials(20, 3, widths=(10, 30, 100), seeds=20_000),
-    "million": trials(20, 3, widths=(10, 30, 100), seeds=333_334),
+    "many": trials(20, 3, widths=(10, 30, 100), seeds=100_000),
     "paper": trials(20, 3, widths=(10, 30, 100), seeds=1_000_000),
 }
 
