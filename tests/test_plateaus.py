@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from petridish.analysis.estimate import median_interval
 from petridish.analysis.outcomes import with_classes
 from petridish.analysis.plateaus import (
     HasPlateau,
     NoPlateau,
     configuration_names,
     grokking_delay,
-    median_interval,
     plateau_fraction,
     plateau_length,
     sharpness,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from petridish.analysis.gaps import GapComparable, GapGrows, median_interval
+from petridish.analysis.gaps import GapComparable, GapGrows, median_ratio
 from petridish.figures import gaps as figures
 from petridish.figures.style import NothingToDraw
 from petridish.theory.gaps import random_gaps, reference_gap
@@ -187,7 +187,7 @@ def test_the_medians_interval_is_the_sign_tests() -> None:
     for m in range(1, 61):
         values = np.arange(m, dtype=float)
         for level in (0.05, 0.01):
-            _, low, high = median_interval(values, level)
+            _, low, high = median_ratio(values, level)
             if math.isinf(high):
                 assert 2 * 0.5**m > level
                 continue

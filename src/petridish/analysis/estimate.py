@@ -181,3 +181,32 @@ def bootstrap_median(
     tail = (1 - level) / 2
     low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
+
+
+def median_interval(values: Floats, level: float) -> tuple[float, float]:
+    r"""Bound a median by two order statistics, whatever the distribution.
+
+    Parameters
+    ----------
+    values : array
+        Independent draws.
+    level : float
+        Least coverage of the two-sided interval.
+
+    Returns
+    -------
+    low, high : float
+        The i-th smallest and the i-th largest value, for the largest i with
+        :math:`P(\mathrm{Bin}(n, ½) < i) \le (1 - \text{level}) / 2`; infinite if there is none, as
+        with fewer than six values at 95 %.
+    """
+    n, tail, i = len(values), 0.0, 0
+    while i < n:
+        tail += math.comb(n, i) / 2**n
+        if tail > (1 - level) / 2:
+            break
+        i += 1
+    if i == 0:
+        return -math.inf, math.inf
+    ordered = np.sort(values)
+    return float(ordered[i - 1]), float(ordered[n - i])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from petridish.analysis.cells import mixed
 from petridish.analysis.claims import Finding, Simulated, by_interval, nothing
-from petridish.analysis.estimate import wilson_interval
+from petridish.analysis.estimate import median_interval, wilson_interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -140,7 +140,7 @@ class GapGrows:
             strata.setdefault(tuple(key), []).append(self._growth(errors, gaps))
         share = level / len(strata)
         found = {
-            stratum: median_interval(np.array([end for end, _ in runs]), share)
+            stratum: median_ratio(np.array([end for end, _ in runs]), share)
             for stratum, runs in strata.items()
         }
         # (estimate, low, high): a stratum below 1 decides; otherwise the one that is least sure.
@@ -185,28 +185,11 @@ def _median(values: Floats) -> float:
     return float(np.sort(values)[(len(values) - 1) // 2])
 
 
-def median_interval(logs: Floats, level: float) -> tuple[float, float, float]:
-    r"""Give exp of a median, with the interval between two order statistics.
+def median_ratio(logs: Floats, level: float) -> tuple[float, float, float]:
+    """Give exp of a median, with the interval between two order statistics.
 
-    Parameters
-    ----------
-    logs : array
-        Independent values; infinite ones have a place in the order too.
-    level : float
-        Probability that the interval misses the median, at most.
-
-    Returns
-    -------
-    estimate, low, high : float
-        :math:`[v_{(j)}, v_{(m+1-j)}]` of m values with the largest j such that
-        :math:`2 \Pr[\mathrm{Bin}(m, ½) < j] \le` level, whatever the distribution. From 0 to
-        infinity where m is too small for any.
+    `level` is the probability that it misses. Infinite values have a place in the order too; where
+    there are too few values for any interval, it is from 0 to infinity.
     """
-    from scipy.stats import binom  # slow to import
-
-    ordered, m = np.sort(logs), len(logs)
-    j = int(binom.ppf(level / 2, m, 0.5))
-    while j > 0 and 2 * binom.cdf(j - 1, m, 0.5) > level:
-        j -= 1
-    low, high = (ordered[j - 1], ordered[m - j]) if j else (-math.inf, math.inf)
-    return _ratio(_median(ordered)), _ratio(float(low)), _ratio(float(high))
+    low, high = median_interval(logs, 1 - level)
+    return _ratio(_median(np.sort(logs))), _ratio(low), _ratio(high)

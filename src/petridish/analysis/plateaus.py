@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from petridish.analysis.architectures import NAMES, in_order, with_architectures
 from petridish.analysis.cells import mixed
 from petridish.analysis.claims import Finding, Judgement, nothing
+from petridish.analysis.estimate import median_interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -297,32 +298,3 @@ def _judge(table: pl.DataFrame, level: float, large: float, *, sign: int) -> Fin
 def _beyond(ends: tuple[float, float], place: float, sign: int) -> bool:
     """Say whether an interval lies above a place (sign 1) or below it (sign −1)."""
     return ends[0] > place if sign > 0 else ends[1] < place
-
-
-def median_interval(values: Floats, level: float) -> tuple[float, float]:
-    r"""Bound a median by two order statistics, whatever the distribution.
-
-    Parameters
-    ----------
-    values : array
-        Independent draws.
-    level : float
-        Least coverage of the two-sided interval.
-
-    Returns
-    -------
-    low, high : float
-        The i-th smallest and the i-th largest value, for the largest i with
-        :math:`P(\mathrm{Bin}(n, ½) < i) \le (1 - \text{level}) / 2`; infinite if there is none, as
-        with fewer than six values at 95 %.
-    """
-    n, tail, i = len(values), 0.0, 0
-    while i < n:
-        tail += math.comb(n, i) / 2**n
-        if tail > (1 - level) / 2:
-            break
-        i += 1
-    if i == 0:
-        return -math.inf, math.inf
-    ordered = np.sort(values)
-    return float(ordered[i - 1]), float(ordered[n - i])

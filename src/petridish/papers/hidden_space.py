@@ -160,9 +160,11 @@ GROKKING_SCALES = {
         every=50,
     ),
     "laptop": samples_and_decay(
-        50, 3, samples=SAMPLES[1::2], decays=DECAYS[::2] + DECAYS[-1:], seeds=8
+        50, 3, samples=(300, 500, 800, 1.5e3, 5e3), decays=DECAYS[::2] + DECAYS[-1:], seeds=8
     ),
-    "grid": samples_and_decay(50, 3, samples=SAMPLES, decays=DECAYS, seeds=12),
+    "grid": samples_and_decay(
+        50, 3, samples=(300, 500, 800, 1e3, 1.5e3, 2e3, 5e3), decays=DECAYS, seeds=10
+    ),
     "paper": samples_and_decay(50, 3, samples=SAMPLES, decays=DECAYS, seeds=50, every=100),
 }
 
