@@ -280,7 +280,7 @@ REFUSED = [
     ),
     (lambda: Normal(-1.0), "Normal: std=-1.0. Give a finite number of at least 0."),
     (lambda: Constant(float("nan")), "Constant: value=nan. Give a finite number."),
-    (lambda: Seeded(seed=-1), "Seeded: seed=-1. Give a whole number of at least 0."),
+    (lambda: Seeded(Uniform(), -1), "Seeded: seed=-1. Give a whole number of at least 0."),
     (
         lambda: MLP(3, output="product"),  # type: ignore[arg-type] # on purpose
         "MLP: output='product'. Give 'affine', 'linear' or 'sum'.",
