@@ -60,7 +60,7 @@ def robust_table(table: pl.DataFrame, title: str) -> Figure:
             above, below = axes[:, column]
             percent = _heat(above, share[k], _percent, "cividis", vmin=0, vmax=1)
             steps = _heat(below, time[k], _steps, "viridis_r", norm=slow)
-            for panel, text in ((above, "converged"), (below, "10th percentile of the time")):
+            for panel, text in ((above, "converged"), (below, "time, 10th percentile")):
                 panel.set_title(f"k = {k}: {text}" if column == 0 else f"k = {k}", loc="left")
             below.set_xlabel("batch size B")
         _label(axes, rows, batches)
@@ -89,7 +89,7 @@ def robust_combinations(table: pl.DataFrame, title: str) -> Figure:
     below 20 %.
     """
     runs = _named(table)
-    n = int(runs["task.n"].max())  # type: ignore[arg-type] # a whole column
+    n = _most_crossed(runs)
     runs = runs.filter(runs["task.n"] == n)
     rows, ks, batches = _axes(runs)
     inits = sorted(set(runs[INIT]), key=lambda name: (name not in INITS, name))
@@ -233,6 +233,17 @@ def _best(runs: pl.DataFrame) -> pl.DataFrame:
         )
         .group_by(keys)
         .agg(pl.col("share").max(), pl.col("time").min())
+    )
+
+
+def _most_crossed(runs: pl.DataFrame) -> int:
+    """Give the n at which most combinations of start, loss and batch size were run."""
+    sizes = sorted(set(runs["task.n"]), reverse=True)
+    return int(
+        max(
+            sizes,
+            key=lambda n: runs.filter(runs["task.n"] == n).n_unique(subset=[INIT, LOSS, BATCH]),
+        )
     )
 
 
