@@ -222,7 +222,7 @@ def watched(
 PROGRESS_SCALES = {
     "smoke": watched(12, 3, (Watched("(i)", 32, 0.1, 1_000, 20),), 30, steps=5_000, n_test=1_024),
     "laptop": watched(50, 3, WATCHED, 100),
-    "thousand": watched(50, 3, WATCHED, 1_000),
+    "hundreds": watched(50, 3, WATCHED, 300),
     "paper": watched(50, 3, MORE_WATCHED, 1_000),
 }
 
