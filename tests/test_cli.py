@@ -235,8 +235,8 @@ def test_progress_in_a_log_is_lines(petridish: Command) -> None:
 NO_STORE = "There is no store nowhere. Give --store, or fill one by `petridish run`."
 MISTAKES = {
     ("run", "PF-9"): (
-        "There is no experiment called 'PF-9'. Did you mean HP-9 or PF-1 or PF-2 or PF-3 or PF-4 or "
-        "PF-5 or PF-7? "
+        "There is no experiment called 'PF-9'. Did you mean HP-9 or PF-1 or PF-2 or PF-3 or PF-4 "
+        "or PF-5 or PF-7? "
         "A file of your own is named by its path, ending in .py."
     ),
     ("run", "PF-1", "--scale", "small"): (
@@ -292,11 +292,13 @@ MISTAKES = {
     ),
     ("run", *SMOKE, "--set", "init=relu"): (
         "There is no init called 'relu'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, xavier."
+        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, "
+        "xavier."
     ),
     ("run", *SMOKE, "--set", "init=paired(hinge)"): (
         "There is no base called 'hinge'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, xavier."
+        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, "
+        "xavier."
     ),
     ("run", *SMOKE, "--set", "model.activation=power(1.5)"): (
         "Power: k=1.5. Give a whole number of at least 1."
