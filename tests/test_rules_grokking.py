@@ -187,7 +187,7 @@ def test_decay_widens_by_hand() -> None:
     assert finding.estimate == pytest.approx(10 / 3)
     assert finding.low > 1
     assert finding.remark.startswith(
-        "best λ = 0.01; smallest m 1000 at 0, 300 at 0.01, 33333 at 0.1; at m = 10000, "
+        "best λ = 0.01; smallest m 1000 at 0, 300 at 0.01, above 10000 at 0.1; at m = 10000, "
     )
     assert finding.remark.endswith("of 15 are solved with it and 0 of 15 with λ = 0.1")
 

@@ -187,13 +187,22 @@ class DecayWidens:
         names = [f"{decay:g}" for decay in counts.rows]
         remark = (
             f"best λ = {names[best + 1]}; smallest m "
-            + ", ".join(f"{np.exp(m):.0f} at {name}" for m, name in zip(places, names, strict=True))
+            + ", ".join(
+                f"{_size(m, counts.columns[-1])} at {name}"
+                for m, name in zip(places, names, strict=True)
+            )
             + f"; at m = {counts.columns[-1]:g}, {solved[best + 1]} of {runs[best + 1]} are solved "
             f"with it and {end[0]} of {end[1]} with λ = {names[-1]}"
         )
         n = int(counts.runs.sum())
         low, high = float(min(low, estimate)), float(max(high, estimate))
         return Finding(judgement, estimate, low, high, quantity, n, remark)
+
+
+def _size(log_m: float, largest: float) -> str:
+    """Write a sample size; one beyond the grid stands for all that are larger."""
+    m = math.exp(log_m)
+    return f"{m:.0f}" if m < 1.001 * largest else f"above {largest:g}"
 
 
 def depth(model: str) -> int | None:
@@ -346,7 +355,8 @@ class GreedyStaysAtChance:
     every mean error is above `chance` and more than half of the others are solved, bounds included
     (each at the whole level); contradicted if a mean error is below `chance`, bounds included (the
     level split over all pairs). The estimate is the least mean error, with Student's bounds over
-    seeds. A single layer of squares can represent parities of one and two bits: they prove nothing.
+    seeds; a diverged run has none and counts as 0, against the claim. A single layer of squares can
+    represent parities of one and two bits: they prove nothing.
     """
 
     chance: float = 0.4
@@ -356,7 +366,8 @@ class GreedyStaysAtChance:
         import polars as pl
 
         quantity = "least mean test error of greedy layerwise training"
-        runs = with_depth(table).filter(
+        lost = pl.when(pl.col("outcome") == "DIVERGED").then(0.0).otherwise(pl.col("test_error"))
+        runs = with_depth(table.with_columns(test_error=lost)).filter(
             (pl.col("task.k") > 2) & (pl.col("task.k") <= 2 ** (pl.col("depth") - 1))
         )
         if clash := mixed(runs, ("model", "task", "greedy")):

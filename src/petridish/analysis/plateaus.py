@@ -198,8 +198,10 @@ class HasPlateau:
     as each must, none needs a correction for their number. Contradicted if one lies below, at the
     level divided by the number of configurations. The estimate is the least median.
 
-    Runs that never fall to 5 % have no fraction and are counted. A configuration in which fewer
-    runs do than could decide at this level, 7 at 2 %, is not judged, but named.
+    Runs that never fall to 5 % have no fraction. They count as the claim would least like: as 0
+    where it is to be supported, as 1 where it is to be contradicted. A configuration in which fewer
+    runs fall than could decide at this level, 7 at 2 %, is not judged; while there is one, a claim
+    about all cannot be supported.
     """
 
     exceptions: tuple[str, ...] = ("(v)", "(vi)")
@@ -251,6 +253,7 @@ def _judge(table: pl.DataFrame, level: float, large: float, *, sign: int) -> Fin
         return nothing(quantity, clash)
     parts = configurations(table)
     judged: dict[str, Floats] = {}
+    doubtful: dict[str, tuple[Floats, Floats]] = {}  # with the rest at their worst, at their best
     unjudged, never = [], 0
     for name, runs in zip(configuration_names(list(parts)), parts.values(), strict=True):
         found = np.array(
@@ -259,22 +262,26 @@ def _judge(table: pl.DataFrame, level: float, large: float, *, sign: int) -> Fin
                 for run in curves(runs, "test_error")
             ]
         )
-        known = found[~np.isnan(found)]
-        never += len(found) - len(known)
+        known, missing = found[~np.isnan(found)], int(np.isnan(found).sum())
+        never += missing
         if math.isinf(median_interval(known, 1 - level)[0]):
             unjudged.append(f"{name} ({len(known)} of {len(runs)})")
         else:
             judged[name] = known
+            doubtful[name] = (
+                np.append(known, np.full(missing, 0.5 - 0.5 * sign)),
+                np.append(known, np.full(missing, 0.5 + 0.5 * sign)),
+            )
     if not judged:
         return nothing(quantity, f"too few runs fall to 5 % in: {', '.join(unjudged)}")
     medians = {name: float(np.median(values)) for name, values in judged.items()}
-    alone = {name: median_interval(values, 1 - level) for name, values in judged.items()}
+    alone = {name: median_interval(worst, 1 - level) for name, (worst, _) in doubtful.items()}
     together = {
-        name: median_interval(values, 1 - level / len(judged)) for name, values in judged.items()
+        name: median_interval(best, 1 - level / len(judged)) for name, (_, best) in doubtful.items()
     }
     against = [name for name, ends in together.items() if _beyond(ends, large, -sign)]
     open_ = [name for name, ends in alone.items() if not _beyond(ends, large, sign)]
-    judgement = Judgement.UNDECIDED if open_ else Judgement.SUPPORTED
+    judgement = Judgement.UNDECIDED if open_ or unjudged else Judgement.SUPPORTED
     if against:
         judgement = Judgement.CONTRADICTED
     worst = min(against or judged, key=lambda name: sign * medians[name])

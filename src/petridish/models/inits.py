@@ -224,7 +224,9 @@ class SymmetricSigns:
     k: int
 
     def __post_init__(self) -> None:
-        check_whole("SymmetricSigns", 1, k=self.k)
+        check_whole("SymmetricSigns", 2, k=self.k)
+        if self.k % 2:
+            raise UserError(f"SymmetricSigns: k={self.k}. Give an even number of at least 2.")
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw signs and biases; then one half of the neurons cancels the other."""

@@ -63,6 +63,16 @@ class DisjointPolyNet:
             )
         return (Parameter(0, "weight", n_inputs // self.k, self.k),)
 
+    def check_task(self, task: object) -> None:
+        """Refuse a task whose relevant bits are not one in every block: it cannot be learned."""
+        support, n = getattr(task, "support", None), getattr(task, "n", 0)
+        if support is None or sorted(i * self.k // n for i in support) != list(range(self.k)):
+            raise UserError(
+                f"DisjointPolyNet: the support {support} does not have one bit in each of the "
+                f"k={self.k} blocks of {n // self.k}. Give the task a support such as "
+                f"{tuple(i * (n // self.k) for i in range(self.k))}."
+            )
+
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs, shape (run, batch, 1)."""
         (weight,) = parameters

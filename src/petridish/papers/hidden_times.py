@@ -50,27 +50,43 @@ def _alike(numerals: Sequence[str], ks: Sequence[int], seeds: int) -> dict[str, 
 
 
 TENS = (10, 15, 20, 25, 30, 35, 40)
+LARGER = (50, 60, 80, 100, 140, 200)
+
+
+def _and_larger(sweep: Sweep, seeds: int, ks: Sequence[int] = (2, 3)) -> Sweep:
+    """Add larger n for (ii), as the source does for small k [HP Figs 5.2 right, B.6]."""
+    return together([sweep, scaling(_alike(("(ii)",), ks, seeds), LARGER)])
+
+
 SCALING_SCALES = {
     "smoke": scaling(_alike(("(i)", "(xv)"), (2,), 6), (8, 12, 16), steps=2_000),
-    "laptop": scaling(
-        _alike(("(i)", "(ii)", "(iv)", "(v)", "(viii)", "(xiv)", "(xv)"), (2, 3, 4), 40)
-        | _alike(("(iii)", "(vi)"), (2, 3), 20),
-        TENS,
+    "laptop": _and_larger(
+        scaling(
+            _alike(("(i)", "(ii)", "(iv)", "(v)", "(viii)", "(xiv)", "(xv)"), (2, 3, 4), 40)
+            | _alike(("(iii)", "(vi)"), (2, 3), 20),
+            TENS,
+        ),
+        40,
     ),
-    "panel": scaling(
-        {
-            "(i)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 200, 6: 50},
-            "(ii)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 1_000, 6: 100},
-            "(iii)": {2: 1_000, 3: 1_000, 4: 300, 5: 50},
-            "(iv)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 200, 6: 50},
-            "(v)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 100},
-            "(vi)": {2: 300, 3: 100, 4: 30},
-        }
-        | _alike(("(viii)", "(xiv)", "(xv)"), (2, 3, 4), 1_000),
-        TENS,
+    "panel": _and_larger(
+        scaling(
+            {
+                "(i)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 200, 6: 50},
+                "(ii)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 1_000, 6: 100},
+                "(iii)": {2: 1_000, 3: 1_000, 4: 300, 5: 50},
+                "(iv)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 200, 6: 50},
+                "(v)": {2: 1_000, 3: 1_000, 4: 1_000, 5: 100},
+                "(vi)": {2: 300, 3: 100, 4: 30},
+            }
+            | _alike(("(viii)", "(xiv)", "(xv)"), (2, 3, 4), 1_000),
+            TENS,
+        ),
+        200,
     ),
-    "paper": scaling(
-        _alike((*RATES, *OTHER_RATES), (2, 3, 4, 5, 6, 7, 8), 1_000), tuple(range(10, 41))
+    "paper": _and_larger(
+        scaling(_alike((*RATES, *OTHER_RATES), (2, 3, 4, 5, 6, 7, 8), 1_000), tuple(range(10, 41))),
+        1_000,
+        (2, 3, 4),
     ),
 }
 

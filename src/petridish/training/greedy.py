@@ -57,6 +57,13 @@ class Greedy:
 
     base: Init = Uniform()
 
+    def __post_init__(self) -> None:
+        if hasattr(self.base, "start"):
+            raise UserError(
+                f"Greedy: base={self.base.name} depends on other runs itself. Give a start that is "
+                "drawn, such as Uniform()."
+            )
+
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Meet the checks of `base`; the rest takes the whole run."""
         if seeds:

@@ -213,5 +213,7 @@ class RunSpec:
 
         Drawing the initial weights of no run at all meets every check of the initialisation.
         """
+        if check_task := getattr(self.model, "check_task", None):
+            check_task(self.task)
         self.init.draw(self.parameters, ())
         self.rates()
