@@ -3,6 +3,8 @@
 `majority` and `gradients` give exact Fourier coefficients and population gradients, `neurons` how
 likely good neurons are, `bounds` what resources must at least be, `over_sparse` and `under_sparse`
 what the two upper bounds build. docs/theory.md says how each is checked, and where a text fails.
+HP's theory is in modules of its own, to be named in full: `fourier` and `gaps`, `polynet_flow` and
+`polynet_bounds`, `one_step` (docs/theory-hidden.md).
 """
 
 from petridish.theory.bounds import (
