@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from petridish.analysis.architectures import numeral
-from petridish.naming import describe
+from petridish.models import DisjointPolyNet, SymmetricSigns
+from petridish.naming import UserError, describe
 from petridish.papers import EXPERIMENTS, HIDDEN
 from petridish.papers.hidden import architecture
 from petridish.papers.hidden_space import LESS_ROBUST, RATES, ROBUST
-from petridish.training import choose_engine
+from petridish.tasks import SparseParity
+from petridish.training import Greedy, RunSpec, choose_engine
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -62,3 +64,31 @@ def test_the_compiled_engine_serves_all_but_what_is_deep_or_fixed() -> None:
         and spec.training.batch_size is not None
     }
     assert deep == {"HP-11"}
+
+
+def refused(build: object) -> str:
+    """Give the sentence with which something is refused."""
+    assert callable(build)
+    with pytest.raises(UserError) as error:
+        build()
+    return str(error.value)
+
+
+def test_what_cannot_be_learned_or_drawn_is_refused_in_one_sentence() -> None:
+    """A parity with two bits in one block, a greedy start on a greedy one, an odd k."""
+    for task, support in (
+        (SparseParity(9, 3, (0, 1, 6)), "(0, 1, 6)"),
+        (SparseParity(9, 3), "None"),
+    ):
+        assert refused(RunSpec(task=task, model=DisjointPolyNet(3)).check) == (
+            f"DisjointPolyNet: the support {support} does not have one bit in each of the k=3 "
+            "blocks of 3. Give the task a support such as (0, 3, 6)."
+        )
+    RunSpec(task=SparseParity(9, 3, (8, 1, 4)), model=DisjointPolyNet(3)).check()
+    assert refused(lambda: Greedy(Greedy())) == (
+        "Greedy: base=greedy depends on other runs itself. Give a start that is drawn, such as "
+        "Uniform()."
+    )
+    assert refused(lambda: SymmetricSigns(3)) == (
+        "SymmetricSigns: k=3. Give an even number of at least 2."
+    )
