@@ -7,6 +7,7 @@ and figure of a frontier can be made again. `summary.csv` has a row for every ce
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,12 +141,19 @@ def write_record(
 
 
 def _sweep(sweep: Sweep) -> dict[str, Any]:
-    axes = {name: [plain(value) for value in values] for name, values in sweep.axes.items()}
+    axes = {name: _values(values) for name, values in sweep.axes.items()}
     return {
         "base": plain(sweep.base),
         "axes": axes,
         "also": [_sweep(part) for part in sweep.also],
     }
+
+
+def _values(values: Sequence[Any]) -> Any:
+    """Give the values of an axis; of very many whole numbers on end, the first and the last."""
+    if isinstance(values, range) and values.step == 1 and len(values) > 100:
+        return f"{values[0]}..{values[-1]}"
+    return [plain(value) for value in values]
 
 
 def read_record(folder: Path) -> pl.DataFrame:
