@@ -10,7 +10,8 @@ demo: $(STAMP)
 	$(BIN)/petridish demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -47,6 +47,7 @@ def best_seconds(command: Command, *arguments: str) -> float:
     return min(times)
 
 
+@pytest.mark.alone
 def test_help_and_list_answer_at_once(petridish: Command) -> None:
     """`--help` within 0.4 s and `list` within 1 s."""
     assert best_seconds(petridish, "--help") <= 0.4
