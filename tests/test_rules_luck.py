@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
+from petridish.analysis.estimate import exact_interval
 from petridish.analysis.luck import (
     Arrivals,
     HeavyUpperTail,
     NoEarlyConvergence,
     arrivals,
-    exact_interval,
     guessing,
     memoryless,
 )

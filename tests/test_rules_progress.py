@@ -10,12 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.progress import (
-    ConvergesUnderNoise,
-    ProgressPredicts,
-    ProgressSeparates,
-    held_out_predictions,
-)
+from petridish.analysis.noisy import ConvergesUnderNoise
+from petridish.analysis.prediction import ProgressPredicts, held_out_predictions
+from petridish.analysis.separation import ProgressSeparates
 from petridish.figures.progress import (
     configuration_curves,
     noise_curves,
@@ -41,7 +38,8 @@ Signal = Callable[[np.random.Generator, int, float], np.ndarray]
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
-    monkeypatch.setattr("petridish.analysis.progress.RESAMPLES", 100)
+    for module in ("prediction", "separation"):
+        monkeypatch.setattr(f"petridish.analysis.{module}.RESAMPLES", 100)
 
 
 def one(
@@ -326,7 +324,7 @@ def test_shares_are_mann_and_whitneys() -> None:
     """Against SciPy's statistic, with ties, and with runs drawn twice; medians by repeating."""
     from scipy.stats import mannwhitneyu
 
-    from petridish.analysis.progress import _medians, _shares
+    from petridish.analysis.separation import _medians, _shares
 
     rng = np.random.default_rng(0)
     weights = np.array([[1.0, 1, 1], [0, 1, 2], [2, 0, 0]]).T  # (run, weighting)
@@ -466,17 +464,6 @@ def test_the_best_of_many_batch_sizes_keeps_its_level() -> None:
     ]
 
     assert decided(ConvergesUnderNoise(), tables) <= most_wrong(200)
-
-
-def test_the_bounds_are_clopper_and_pearsons() -> None:
-    """Against SciPy's."""
-    from scipy.stats import binomtest
-
-    from petridish.analysis.progress import _exact_bounds
-
-    for solved in range(8):
-        interval = binomtest(solved, 7).proportion_ci(0.9, "exact")
-        assert _exact_bounds(solved, 7, level=0.9) == pytest.approx((interval.low, interval.high))
 
 
 # Figures

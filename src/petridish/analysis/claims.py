@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -64,7 +65,7 @@ class Rule(Protocol):
         """Judge from the runs of a sweep."""
 
 
-class Simulated:
+class Simulated(ABC):
     """A rule that judges from a simulation of its own, in which no run of the sweep takes part.
 
     Its seed is fixed, so that a process simulates once for each rule and level.
@@ -74,9 +75,9 @@ class Simulated:
         """Give what the simulation finds."""
         return _simulated(self, level)
 
+    @abstractmethod
     def simulate(self, level: float) -> Finding:
         """Simulate, and judge."""
-        raise NotImplementedError
 
 
 @lru_cache(maxsize=64)

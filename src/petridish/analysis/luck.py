@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from petridish.analysis.cells import mixed
 from petridish.analysis.claims import Finding, Judgement, nothing
+from petridish.analysis.estimate import exact_interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,20 +21,6 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 WITHIN = ("task", "model.width")
 LOOKS = ("evaluation.every", "training.steps")
-
-
-def exact_interval(hits: int, runs: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Bound a probability by inverting the binomial test [Clopper & Pearson 1934].
-
-    Never misses more often than it says, for a probability of 1e-6 as for one half: with no hit in
-    10^6 runs the 95 % interval is [0, 3.7e-6].
-    """
-    from scipy.special import betaincinv  # slow to import
-
-    tail = (1 - level) / 2
-    low = betaincinv(hits, runs - hits + 1, tail) if hits else 0.0
-    high = betaincinv(hits + 1, runs - hits, 1 - tail) if hits < runs else 1.0
-    return float(low), float(high)
 
 
 def memoryless(steps: float | Floats, median: float) -> Floats:

@@ -262,7 +262,7 @@ def prediction_scatter(table: pl.DataFrame, title: str) -> Figure:
     Predictions are those of `ProgressPredicts`: each half of the seeds predicts the other from ρ
     at a plateau time. A run that was not solved is a triangle at what remained of its budget.
     """
-    from petridish.analysis.progress import held_out_predictions
+    from petridish.analysis.prediction import held_out_predictions
 
     kept = _with_curves(table, "first_layer_movement")
     found: dict[str, list[Any]] = {}

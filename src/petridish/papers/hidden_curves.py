@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from petridish.analysis.claims import Claim
+from petridish.analysis.noisy import ConvergesUnderNoise
 from petridish.analysis.plateaus import HasPlateau, NoPlateau
-from petridish.analysis.progress import (
-    ConvergesUnderNoise,
-    ProgressPredicts,
-    ProgressSeparates,
-)
+from petridish.analysis.prediction import ProgressPredicts
+from petridish.analysis.separation import ProgressSeparates
 from petridish.experiment import Experiment
 from petridish.figures.progress import (
     configuration_curves,
