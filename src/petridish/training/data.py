@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,14 +53,40 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
     """Draw which training examples the steps `step` … `step + steps − 1` see.
 
     Shape (run, steps, batch). The specs agree in m and batch size; index i of step t takes
-    half-word t·B + i of the stream "batches". A full batch takes the sample in its order.
+    half-word t·B + i of the stream "batches". A full batch takes the sample in its order. Of
+    epochs, whose last batch may be short, one step is drawn at a time.
     """
     data, batch = specs[0].data, specs[0].examples_a_step
+    if specs[0].training.batches == "epochs":
+        assert steps == 1, "the batches of an epoch may differ in size"
+        steps_an_epoch = epoch_steps(int(data.m), batch)
+        orders = epoch_orders(specs, step // steps_an_epoch)
+        first = step % steps_an_epoch * batch
+        return orders[:, None, first : first + batch]
     if specs[0].training.batch_size is None:
         return np.broadcast_to(np.arange(batch), (len(specs), steps, batch)).copy()
     streams = Streams([spec.seed for spec in specs], "batches")
     drawn = streams.integers(int(data.m), step * batch, steps * batch)
     return drawn.reshape(len(specs), steps, batch)
+
+
+def epoch_steps(m: int, batch: int) -> int:
+    """Count the steps of one epoch."""
+    return -(-m // batch)
+
+
+@lru_cache(maxsize=8)  # every step of an epoch asks
+def _epoch_order(seed: int, m: int, epoch: int) -> NDArray[np.int64]:
+    return np.argsort(Streams([seed], "epochs").words(epoch * m, m)[0], kind="stable")
+
+
+def epoch_orders(specs: Sequence[RunSpec], epoch: int) -> NDArray[np.int64]:
+    """Give the order in which each run goes through its sample, shape (run, example).
+
+    Example i takes word epoch·m + i of the stream "epochs", and the words are sorted.
+    """
+    m = int(specs[0].data.m)
+    return np.stack([_epoch_order(spec.seed, m, epoch) for spec in specs])
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:

@@ -21,11 +21,11 @@ from petridish.naming import UserError, describe, nearest
 from petridish.native import is_built
 from petridish.tasks import SparseParity
 from petridish.tasks.base import OnSupport
-from petridish.training.losses import Correlation, Hinge, Logistic, Square
+from petridish.training.losses import Correlation, CrossEntropy, Hinge, Logistic, Square
 from petridish.training.numerics import pin_kernels
-from petridish.training.optimisers import SGD
+from petridish.training.optimisers import SGD, Schedule
 from petridish.training.record import RunRecord
-from petridish.training.spec import RunSpec
+from petridish.training.spec import Evaluation, RunSpec
 
 
 class Monitor(Protocol):
@@ -78,8 +78,8 @@ class Reference:
     module: ClassVar[str] = "petridish.training.reference"
 
     def refusal(self, spec: RunSpec) -> str | None:
-        """Refuse nothing."""
-        return None
+        """Refuse only what is not trained by steps."""
+        return _not_stepped(spec)
 
     def shape(self, spec: RunSpec) -> Hashable:
         """Any runs may come in one call: they are carried out one after another."""
@@ -104,8 +104,8 @@ class Torch:
     module: ClassVar[str] = "petridish.training.stacked"
 
     def refusal(self, spec: RunSpec) -> str | None:
-        """Refuse nothing: every model works here."""
-        return None
+        """Refuse only what is not trained by steps: every network works here."""
+        return _not_stepped(spec)
 
     def shape(self, spec: RunSpec) -> Hashable:
         """Give all but seed, rate, decay, initialisation, sample size, noise and support."""
@@ -120,6 +120,7 @@ class Torch:
             training.optimiser,
             training.schedule,
             (training.batch_size, spec.examples_a_step),
+            (training.batches, training.batches == "epochs" and spec.data.m),
             training.steps,
             training.target_error,
             spec.evaluation,
@@ -172,6 +173,8 @@ class Native:
             return f"it has no loss {training.loss.name}"
         if training.optimiser != SGD():
             return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
+        if training.batches != "replacement":
+            return "it draws minibatches with replacement, and this run goes through epochs"
         if training.batch_size is None:
             return "it takes minibatches, and this run takes the whole sample at every step"
         if training.batch_size > MAX_BATCH:
@@ -206,6 +209,90 @@ class Native:
         yield from train(specs, monitor)
 
 
+class Wide:
+    """ReLU networks on tables, one run after another, at the speed of their matrix products."""
+
+    name: ClassVar[str] = "wide"
+    module: ClassVar[str] = "petridish.training.wide"
+
+    def refusal(self, spec: RunSpec) -> str | None:
+        """Refuse what it was not written for, naming the engine that was."""
+        reason = self._limit(spec)
+        return reason and f"{reason}. The engine {Torch.name} can."
+
+    def _limit(self, spec: RunSpec) -> str | None:
+        task, model, training = spec.task, spec.model, spec.training
+        if task.name != "tabular":
+            return f"it trains on tables, and the task is {task.name}"
+        if type(model) is not MLP or model.activation != ReLU() or model.output != "affine":
+            return (
+                f"it trains ReLU networks with an output layer, and the model is {describe(model)}"
+            )
+        if type(training.loss) not in (Logistic, CrossEntropy):
+            return f"it has no loss {training.loss.name}"
+        if training.target_error is not None or spec.evaluation != Evaluation(
+            every=spec.evaluation.every, fitted_error=None
+        ):
+            return "it measures a run at its end only, and this run is to be watched"
+        if training.schedule != Schedule():
+            return "it has one rate for the whole run, and this run has a schedule"
+        return None
+
+    def shape(self, spec: RunSpec) -> Hashable:
+        """Give all but the seed: such runs cost the same."""
+        return replace(spec, seed=0)
+
+    def stack_size(self, spec: RunSpec) -> int:
+        """Give some seconds of work."""
+        operations = 6.0 * spec.examples_a_step * sum(p.size for p in spec.parameters)
+        seconds = spec.training.steps * (1e-3 + operations / 5e10)
+        return max(1, min(64, int(STACK_SECONDS / seconds)))
+
+    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+        """Carry out the runs one after another."""
+        pin_kernels()
+        from petridish.training.wide import train
+
+        yield from train(specs, monitor)
+
+
+class Fit:
+    """Models that fit themselves, such as forests: one `fit_predict` a run."""
+
+    name: ClassVar[str] = "fit"
+    module: ClassVar[str] = "petridish.training.fitted"
+
+    def refusal(self, spec: RunSpec) -> str | None:
+        """Refuse networks, which are trained by steps."""
+        if hasattr(spec.model, "fit_predict"):
+            return None
+        return (
+            f"it asks a model to fit itself, and {describe(spec.model)} is trained by steps. "
+            f"The engine {Torch.name} can."
+        )
+
+    def shape(self, spec: RunSpec) -> Hashable:
+        """Give all but the seed: such runs cost the same."""
+        return replace(spec, seed=0)
+
+    def stack_size(self, spec: RunSpec) -> int:
+        """Give a few: each may take a second."""
+        return 5
+
+    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+        """Carry out the runs one after another."""
+        pin_kernels()
+        from petridish.training.fitted import train
+
+        yield from train(specs, monitor)
+
+
+def _not_stepped(spec: RunSpec) -> str | None:
+    if hasattr(spec.model, "fit_predict"):
+        return f"{describe(spec.model)} fits itself. The engine {Fit.name} can."
+    return None
+
+
 MAX_INPUTS, MAX_BATCH, MAX_TABLE, MAX_SHRINKING = 4096, 1024, 16, 0.99
 MAX_DEGREE = 30  # of an oscillating polynomial: 16 coefficients
 COMPILED = (ReLU, Power, Zigzag, InfiniteZigzag, Oscillating, Sine)
@@ -235,7 +322,9 @@ def _is_standard(task: OnSupport) -> bool:
     return plain and kind.label in labels and (kind.label is labels[0] or kind is SparseParity)
 
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Native(), Torch(), Reference())}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (Native(), Wide(), Torch(), Reference(), Fit())
+}
 """Every engine, the fastest first: of those that do not refuse a run, the first serves it."""
 
 

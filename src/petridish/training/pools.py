@@ -53,6 +53,7 @@ class TrainingSource:
         self.online = specs[0].data.online
         self.batch_size = specs[0].examples_a_step
         self.full = specs[0].training.batch_size is None
+        self.epochs = specs[0].training.batches == "epochs"
         self.group_of = np.zeros(len(specs), np.int64)
         self.first = np.zeros(len(specs), np.int64)  # place of each row's example 0
         parts, end = [], 0
@@ -66,10 +67,12 @@ class TrainingSource:
         if parts:
             self.pool = Pool(parts)
 
-    def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Tensor]:
-        """Give a pool and the places in it of each step's examples, shape (step, row, batch)."""
+    def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Sequence[Tensor]]:
+        """Give a pool and the places in it of each step's examples, a step (row, batch)."""
+        if self.epochs:
+            return self.pool, [self._epoch_batch(rows, step + ahead) for ahead in range(steps)]
         if self.full:
-            return self.pool, self.places(rows, 0, self.batch_size).expand(steps, -1, -1)
+            return self.pool, [self.places(rows, 0, self.batch_size)] * steps
         places = np.empty((len(rows), steps, self.batch_size), np.int64)
         parts, end = [], 0
         groups = self.group_of[rows]
@@ -86,7 +89,12 @@ class TrainingSource:
                 first = self.first[np.array(rows)[members]]
                 places[members] = batch_indices(specs, step, steps) + first[:, None, None]
         pool = Pool(parts) if self.online else self.pool
-        return pool, torch.from_numpy(places.transpose(1, 0, 2).copy())
+        return pool, list(torch.from_numpy(places.transpose(1, 0, 2).copy()))
+
+    def _epoch_batch(self, rows: list[int], step: int) -> Tensor:
+        """Give the places of one step's examples; the runs of such a stack agree in m."""
+        drawn = batch_indices([self.specs[row] for row in rows], step, 1)[:, 0]
+        return torch.from_numpy(drawn + self.first[rows][:, None])
 
     def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
         """Give the places of the training examples start … stop − 1, shape (row, example)."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Literal
 
 from petridish.models import MLP, Init, Model, Parameter, Uniform
-from petridish.naming import UserError, check_whole, nearest
+from petridish.naming import LATER, UserError, check_whole, nearest
 from petridish.tasks import Task
 from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
@@ -67,12 +68,15 @@ class Training:
     learning_rate, weight_decay : float
         The paper's η and λ, before the schedule's factors.
     batch_size : int or None
-        Examples a step (the paper's B), drawn with replacement from the m training examples; None
-        takes the whole sample at every step: plain gradient descent.
+        Examples a step (the paper's B), drawn from the m training examples; None takes the whole
+        sample at every step: plain gradient descent.
     steps : int
         The budget (the paper's T): the run ends as OUT_OF_STEPS there.
     target_error : float or None
         The run is SOLVED once the error on the whole held-out sample is at most this; None never.
+    batches : "replacement" or "epochs"
+        How minibatches are drawn: each example by itself with replacement, or by going through the
+        whole sample in a new order each epoch, the last batch of an epoch being what is left.
     """
 
     loss: Loss = Hinge()
@@ -83,8 +87,18 @@ class Training:
     batch_size: int | None = 32
     steps: int = 100_000
     target_error: float | None = 0.1
+    batches: Literal["replacement", "epochs"] = field(default="replacement", metadata=LATER)
 
     def __post_init__(self) -> None:
+        _check(
+            self.batches in ("replacement", "epochs"),
+            f"Training: batches={self.batches!r}. Give 'replacement' or 'epochs'.",
+        )
+        _check(
+            self.batches == "replacement" or self.batch_size is not None,
+            "Training: batches='epochs' cuts the sample into minibatches, and batch_size=None "
+            "takes it whole. Give a batch size.",
+        )
         for name in ("learning_rate", "weight_decay"):
             value = getattr(self, name)
             _check(
@@ -184,11 +198,19 @@ class RunSpec:
             "RunSpec: batch_size=None takes the whole sample at every step, but online there is "
             "none. Give a finite data.m or a batch size.",
         )
+        _check(
+            not (self.data.online and self.training.batches == "epochs"),
+            "RunSpec: batches='epochs' goes through the training sample, but online there is none. "
+            "Give a finite data.m or batches='replacement'.",
+        )
 
     @property
     def examples_a_step(self) -> int:
-        """Examples that a step sees: the batch size, or the whole sample."""
-        return int(self.data.m) if self.training.batch_size is None else self.training.batch_size
+        """Examples that a step sees at most: the batch size, or the whole sample."""
+        batch = self.training.batch_size
+        if batch is None:
+            return int(self.data.m)
+        return batch if self.training.batches == "replacement" else min(batch, int(self.data.m))
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -215,5 +237,9 @@ class RunSpec:
         """
         if check_task := getattr(self.model, "check_task", None):
             check_task(self.task)
+        if check_data := getattr(self.task, "check_data", None):
+            check_data(self.data)
+        if hasattr(self.model, "fit_predict"):
+            return  # a model of another kind: nothing is drawn or stepped
         self.init.draw(self.parameters, ())
         self.rates()
