@@ -423,6 +423,8 @@ def test_bench_measures_its_documented_rows(petridish: Command) -> None:
         assert rows[n, width, "naive"]["model_steps_per_second"] > 0
         assert rows[n, width, "torch"]["ratio_to_naive"] > 0
     assert found["store"]["seconds"] > 0
+    assert {row["width"] for row in found["tables"]} == {1000, 3000}
+    assert all(row["share_of_sgemm"] > 0 for row in found["tables"])
 
 
 def test_the_version_is_the_packages(petridish: Command) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from petridish.bench.contenders import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
 from petridish.bench.sweeps import measure_runner, measure_store
+from petridish.bench.tables import measure_tables
 from petridish.bench.turns import measure_engines, measure_limits
 from petridish.native import chosen_set, is_built
 from petridish.sweeps import cores
@@ -40,6 +41,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "store": store,
         "limits": limits,
         "rows": rows,
+        "tables": measure_tables(rounds=2 if quick else 5, turn=0.2 if quick else 1.0),
         "runner": measure_runner(runs=20 if quick else 400, steps=20_000, kernel_rate=kernel),
     }
 
@@ -74,6 +76,12 @@ def table(found: dict[str, Any]) -> str:
             f"  {row['model_steps_per_second']:>13,.0f}  {row['ratio_to_naive']:>12.1f}×"
             f"  {row['forward_gigaflops']:>7.1f}{share}"
         )
+    lines += ["", "  width  batch  a step on a table, one core  its bare matrix products"]
+    lines += [
+        f"  {row['width']:>5}  {row['batch']:>5}  {row['milliseconds']:>24.1f} ms"
+        f"  {row['share_of_sgemm']:>23.0%} of it"
+        for row in found["tables"]
+    ]
     lines += [
         "",
         f"a whole sweep of {runner['runs']} runs of {runner['steps']} steps at n={TYPICAL[0]}, "

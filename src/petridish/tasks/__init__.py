@@ -3,9 +3,11 @@
 from petridish.tasks.base import Examples, Task
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
 from petridish.tasks.parity import SparseParity
+from petridish.tasks.tabular import Table
 
 TASKS: dict[str, type] = {
-    task.name: task for task in (SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable)
+    task.name: task
+    for task in (SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table)
 }
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "SparseMajority",
     "SparseOr",
     "SparseParity",
+    "Table",
     "Task",
     "TruthTable",
 ]

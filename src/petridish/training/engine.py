@@ -19,7 +19,7 @@ from petridish.models import (
 )
 from petridish.naming import UserError, describe, nearest
 from petridish.native import is_built
-from petridish.tasks import SparseParity
+from petridish.tasks import SparseParity, Table
 from petridish.tasks.base import OnSupport
 from petridish.training.losses import Correlation, CrossEntropy, Hinge, Logistic, Square
 from petridish.training.numerics import pin_kernels
@@ -222,7 +222,7 @@ class Wide:
 
     def _limit(self, spec: RunSpec) -> str | None:
         task, model, training = spec.task, spec.model, spec.training
-        if task.name != "tabular":
+        if type(task) is not Table:
             return f"it trains on tables, and the task is {task.name}"
         if type(model) is not MLP or model.activation != ReLU() or model.output != "affine":
             return (

@@ -84,7 +84,7 @@ def _targets(spec: RunSpec, labels: Tensor) -> Tensor:
 
 def _test_error(spec: RunSpec, member: Members) -> float:
     held_out = test_examples([spec])
-    x, labels = torch.from_numpy(held_out.x[0]), torch.from_numpy(held_out.labels[0])
+    x, labels = torch.from_numpy(held_out.x[0]), torch.from_numpy(held_out.labels[0]).float()
     wrong = 0
     for start in range(0, len(x), CHUNK):
         outputs = member.outputs(x[start : start + CHUNK])  # (1, example, output)
