@@ -18,6 +18,7 @@ from petridish.tasks import (
     SparseMajority,
     SparseOr,
     SparseParity,
+    Table,
     Task,
     TruthTable,
 )
@@ -35,8 +36,8 @@ ALL_TASKS: list[Any] = [
 
 
 def test_the_suite_covers_every_task() -> None:
-    """A new task must join the list above."""
-    assert {type(task) for task in ALL_TASKS} == set(TASKS.values())
+    """A new task must join the list above; tables are no functions of bits, see test_tables.py."""
+    assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - {Table}
 
 
 def expected_label(task: OnSupport, signs: tuple[int, ...]) -> int:

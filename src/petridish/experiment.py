@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw = Callable[["pl.DataFrame", str], "Figure"]
+Tabulate = Callable[["pl.DataFrame"], "pl.DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class Experiment:
         Judged together, each at its share of `level`.
     figures : mapping of str to function
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
+    tables : mapping of str to function
+        Each makes a small table of the runs, to be read.
+    located : function, optional
+        Gives the same experiment on the data that are there, where its sweeps depend on them.
     """
 
     id: str
@@ -43,6 +48,8 @@ class Experiment:
     figures: Mapping[str, Draw] = field(default_factory=dict)
     level: float = 0.05
     user_file: Path | None = None
+    tables: Mapping[str, Tabulate] = field(default_factory=dict)
+    located: Callable[[], Experiment] | None = None
 
     def sweep(self, scale: str) -> Sweep:
         """Give the sweep of a scale."""

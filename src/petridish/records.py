@@ -47,8 +47,14 @@ def slim(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
-    """Give a row for every cell: runs, success with its interval, median time, classes."""
+    """Give a row for every cell: runs, success with its interval, median time, classes.
+
+    Where no run had an error to reach, the errors it ended with take their place.
+    """
     import polars as pl
+
+    if "training.target_error" not in runs:
+        return _ends(runs)
 
     from petridish.analysis.estimate import anytime_interval, censored_median
     from petridish.analysis.outcomes import CLASSES, with_classes
@@ -78,6 +84,26 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).sort(by)
 
 
+def _ends(runs: pl.DataFrame) -> pl.DataFrame:
+    """Give the errors with which the runs of every cell ended."""
+    import polars as pl
+
+    error = pl.col("test_error").fill_nan(None)
+    by = cell_columns(runs)
+    return (
+        runs.group_by(by)
+        .agg(
+            runs=pl.len(),
+            diverged=(pl.col("outcome") == "DIVERGED").sum(),
+            mean_error=error.mean().round(5),
+            median_error=error.median().round(5),
+            deviation=error.std().round(5),
+            core_seconds=pl.col("seconds").sum().round(1),
+        )
+        .sort(by)
+    )
+
+
 def cell_columns(runs: pl.DataFrame) -> list[str]:
     """Name the columns that tell cells apart: task, start, width, sample, and what else does."""
     always = [name for name in ("task", "init", "model.width", "data.m") if name in runs]
@@ -97,7 +123,7 @@ def write_record(
     verdicts: list[Verdict],
     folder: Path,
 ) -> list[Path]:
-    """Write spec, runs, summary, verdicts and figures of an experiment into a folder.
+    """Write spec, runs, summary, verdicts, tables and figures of an experiment into a folder.
 
     A README beside them is for the hand: what surprised us.
     """
@@ -129,8 +155,12 @@ def write_record(
             files.append(folder / name)
         kept = slim(runs)
         kept.write_parquet(folder / "runs.parquet", compression_level=19)
-        summary(kept).write_csv(folder / "summary.csv")
-        files += [folder / "runs.parquet", folder / "summary.csv"]
+        small = {"summary": summary(kept)}
+        small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}
+        files.append(folder / "runs.parquet")
+        for name, table in small.items():
+            table.write_csv(folder / f"{name}.csv")
+            files.append(folder / f"{name}.csv")
     except OSError as error:
         raise UserError(
             f"The record {folder} cannot be written: {error.strerror}. Give another --out."

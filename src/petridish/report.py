@@ -139,6 +139,7 @@ def _chapter(chapter: Chapter, store: str) -> str:
         _figure(draw, runs, title, f"{experiment.id}: {label}")
         for label, draw in experiment.drawings(chapter.sweep).items()
     )
+    tables = "".join(_table(label, tabulate(runs)) for label, tabulate in experiment.tables.items())
     scale = "" if experiment.user_file else f" --scale {chapter.scale}"
     again = "\n".join(
         f"petridish {verb} {name}{scale} --store {store}" for verb in ("run", "verdicts", "figure")
@@ -149,7 +150,7 @@ def _chapter(chapter: Chapter, store: str) -> str:
     return (
         f"<h2 id='{html.escape(chapter.anchor)}'>{html.escape(experiment.id)}: "
         f"{html.escape(experiment.title)}</h2><p class='soft'>{html.escape(facts)}</p>"
-        f"{claims or '<p>No claims are declared.</p>'}{figures}"
+        f"{claims or '<p>No claims are declared.</p>'}{figures}{tables}"
         f"<p>To run it again:</p><pre>{html.escape(again)}</pre>"
         f"<p class='soft'>Runs made with petridish {html.escape(made)}.</p>"
     )
@@ -186,6 +187,25 @@ def _figure(draw: Draw, runs: pl.DataFrame, title: str, label: str) -> str:
         return f"<figure>{_picture(draw(runs, title), label)}</figure>"
     except UserError as missing:  # such as curves that were not kept
         return f"<p class='soft'>{html.escape(label)} is not drawn. {html.escape(str(missing))}</p>"
+
+
+def _table(label: str, table: pl.DataFrame) -> str:
+    """Put a small table into the page."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in table.columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td class='number'>{_cell(value)}</td>" for value in row) + "</tr>"
+        for row in table.iter_rows()
+    )
+    return (
+        f"<h4>{html.escape(label)}</h4><div class='scroll'><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else html.escape(str(value))
 
 
 def _picture(figure: Figure, label: str) -> str:

@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from petridish import __version__
-from petridish.cli import catalogue, running, storing, trading
+from petridish.cli import catalogue, running, storing, tables, tabular, trading
 from petridish.naming import UserError
 
 INTERRUPTED = 130
@@ -48,6 +48,9 @@ for function in (
     name = "list" if function is catalogue.list_experiments else function.__name__
     app.command(name)(function)
 app.add_typer(storing.app, name="store")
+tabular.app.command()(tables.bench)
+tabular.app.command()(tables.fetch)
+app.add_typer(tabular.app, name="tabular")
 
 
 def main() -> None:

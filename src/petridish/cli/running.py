@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from petridish.experiment import Experiment
     from petridish.sweeps import Summary, Sweep
 
-Engine = Annotated[str, typer.Option(help="auto, native, torch or reference.")]
+Engine = Annotated[str, typer.Option(help="auto, native, wide, torch, reference or fit.")]
 Executor = Annotated[str, typer.Option(help="local (one process a core) or inline (this one).")]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if not given.")]
 Adaptive = Annotated[
@@ -46,13 +46,13 @@ def demo(store: StoreDir = DEFAULT_STORE, out: Out = DEFAULT_OUT) -> int:
     experiment, scale, sweep = find_sweep("PF-1", "demo", None)
     typer.echo(f"{experiment.id}: {experiment.title}")
     typer.echo(f"{len(sweep)} networks, {sweep.base.training.steps} steps each at most.\n")
-    summary = _carry_out(experiment, sweep, store, quiet=False)
+    summary = carry_out(experiment, sweep, store, quiet=False)
     reading = read_runs(store)
     runs = sweep.among(reading.table)
     verdicts = experiment.judge(runs)
     typer.echo(text_frontier(runs))
-    _print_verdicts(experiment, verdicts)
-    _print_summary(summary)
+    print_verdicts(experiment, verdicts)
+    print_summary(summary)
     files = write_figures(experiment, sweep, runs, out, scale)
     page = write_report([(experiment, scale, sweep)], store, out / "report.html", reading)
     typer.echo("\nPictures: " + ", ".join(str(file) for file in files))
@@ -73,7 +73,7 @@ def run(
 ) -> int:
     """Train what the store lacks of an experiment; judge its claims."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    summary = _carry_out(
+    summary = carry_out(
         experiment,
         sweep,
         store,
@@ -99,12 +99,12 @@ def run(
     planar = all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m"))
     if planar and not sweep.also:
         typer.echo(text_frontier(runs))
-    _print_verdicts(experiment, verdicts)
-    _print_summary(summary)
+    print_verdicts(experiment, verdicts)
+    print_summary(summary)
     return exit_code(reading.problems)
 
 
-def _carry_out(
+def carry_out(
     experiment: Experiment,
     sweep: Sweep,
     store: Path,
@@ -115,6 +115,7 @@ def _carry_out(
     jobs: int | None = None,
     adaptive: bool = False,
 ) -> Summary:
+    """Train what the store lacks of a sweep."""
     from petridish.store import Store
     from petridish.sweeps import make_progress, run_sweep
 
@@ -130,7 +131,8 @@ def _carry_out(
     )
 
 
-def _print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
+def print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
+    """Print every claim with its verdict."""
     for verdict in verdicts:
         typer.echo(f"({verdict.claim.name}) {verdict.claim.text} [{verdict.claim.source}]")
         typer.echo(f"    {str(verdict).partition(') ')[2]}")
@@ -141,7 +143,8 @@ def _print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
         )
 
 
-def _print_summary(summary: Summary) -> None:
+def print_summary(summary: Summary) -> None:
+    """Say on standard error what was trained."""
     from petridish.sweeps.progress import clock, count
 
     print(

@@ -7,8 +7,9 @@ from petridish.naming import UserError, nearest
 from petridish.papers import hidden_curves, hidden_space, hidden_theory, hidden_times
 from petridish.papers.mechanisms import THEORY, TICKETS
 from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY
+from petridish.papers.tabular import DEFAULT, TABULAR
 
-PARETO = (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, THEORY)
+PARETO = (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, TABULAR, DEFAULT, THEORY)
 HIDDEN = (
     *(hidden_space.SPACE, hidden_curves.CURVES, hidden_times.SCALING, hidden_times.LUCK),
     *(hidden_times.STARTS, hidden_curves.PROGRESS, hidden_theory.GAPS, hidden_times.WIDTH),
@@ -27,4 +28,5 @@ def find(name: str) -> Experiment:
             f"There is no experiment called {name!r}. {nearest(name, EXPERIMENTS)} "
             "A file of your own is named by its path, ending in .py."
         )
-    return EXPERIMENTS[name.upper()]
+    found = EXPERIMENTS[name.upper()]
+    return found.located() if found.located else found

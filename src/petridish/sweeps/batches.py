@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from petridish.training import Engine, RunSpec, choose_engine, load_engine, run_key
 
+MULTIPLICATIONS_A_SECOND = 1e10  # of one core, to weigh models that fit themselves
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -23,6 +25,8 @@ class Batch:
 
 def run_cost(spec: RunSpec) -> float:
     """Estimate the work of one run; the constant is what a step costs however small the net."""
+    if typical := getattr(spec.model, "typical_seconds", None):
+        return MULTIPLICATIONS_A_SECOND * float(typical(int(spec.data.m), spec.task.n_inputs))
     weights = sum(parameter.size for parameter in spec.parameters)
     return float(spec.training.steps) * (spec.examples_a_step * weights + 20_000)
 
@@ -57,7 +61,16 @@ def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
     checked: set[Hashable] = set()
     by_key: dict[str, RunSpec] = {}
     for spec in specs:
-        what = (spec.task, spec.model, spec.init, spec.training.loss, spec.training.schedule)
+        # Where the sample cannot be of any size, as on a table, each size is checked.
+        sample = spec.data if hasattr(spec.task, "check_data") else None
+        what = (
+            spec.task,
+            spec.model,
+            spec.init,
+            spec.training.loss,
+            spec.training.schedule,
+            sample,
+        )
         if what not in checked:
             spec.check()
             checked.add(what)

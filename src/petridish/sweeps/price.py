@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from petridish.models import MLP
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import SparseParity
-from petridish.training import Data, RunSpec, Silent, Training, choose_engine
+from petridish.tasks.tabular import find_table
+from petridish.training import (
+    Adam,
+    CrossEntropy,
+    Data,
+    Evaluation,
+    RunSpec,
+    Silent,
+    Training,
+    choose_engine,
+)
 
 CALIBRATION_WIDTHS = (10, 100, 1000)
 CALIBRATION_SECONDS = 0.6
@@ -59,16 +70,37 @@ def _work(spec: RunSpec) -> float:
     return float(spec.examples_a_step * weights)
 
 
-def calibrate(engine: str = "auto", widths: Sequence[int] = CALIBRATION_WIDTHS) -> Rates:
+def _on_bits(width: int) -> RunSpec:
+    return RunSpec(
+        task=SparseParity(50, 20),  # not to be learned: every run uses its whole budget
+        data=Data(m=1000, n_test=1000),
+        model=MLP(width=width),
+        training=Training(steps=20),
+    )
+
+
+def _on_a_table(width: int) -> RunSpec:
+    table = find_table("breast_cancer")  # it is always there
+    return RunSpec(
+        task=table,
+        data=Data(m=500, n_test=table.n_test_rows),
+        model=MLP(width=width, deeper=(width,)),
+        training=Training(
+            loss=CrossEntropy(), optimiser=Adam(), batch_size=256, steps=20, target_error=None
+        ),
+        evaluation=Evaluation(fitted_error=None),
+    )
+
+
+def calibrate(
+    engine: str = "auto",
+    widths: Sequence[int] = CALIBRATION_WIDTHS,
+    base_of: Callable[[int], RunSpec] = _on_bits,
+) -> Rates:
     """Time short runs of three widths on this machine, a couple of seconds in all."""
     work, seconds = [], []
     for width in widths:
-        base = RunSpec(
-            task=SparseParity(50, 20),  # not to be learned: every run uses its whole budget
-            data=Data(m=1000, n_test=1000),
-            model=MLP(width=width),
-            training=Training(steps=20),
-        )
+        base = base_of(width)
         chosen = choose_engine(base, engine)
         specs = [replace(base, seed=seed) for seed in range(chosen.stack_size(base))]
         _timed(chosen.name, specs)  # the first call imports and warms up
@@ -90,5 +122,19 @@ def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
 def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
-    total = sum(rates.of(spec) * spec.training.steps * len(seeds) for spec, seeds in sweep.cells())
+    total = sum(_run_seconds(spec, rates) * len(seeds) for spec, seeds in sweep.cells())
     return Price(len(sweep), sweep.model_steps, total / workers, workers)
+
+
+def _run_seconds(spec: RunSpec, rates: Rates) -> float:
+    """Estimate the seconds of a run: by its model's own guess, or by its steps."""
+    if typical := getattr(spec.model, "typical_seconds", None):
+        return float(typical(int(spec.data.m), spec.task.n_inputs))
+    if choose_engine(spec).name == "wide":
+        rates = _table_rates()
+    return rates.of(spec) * spec.training.steps
+
+
+@cache
+def _table_rates() -> Rates:
+    return calibrate(base_of=_on_a_table)

@@ -42,8 +42,9 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     for spec in specs:
         if monitor.stopped():
             return
-        yield _run(spec)
+        record = _run(spec)
         monitor.stepped(1)
+        yield record
 
 
 def _run(spec: RunSpec) -> RunRecord:
