@@ -76,7 +76,9 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:  # what Typer makes of Ctrl-C
-        print("petridish: interrupted; give the same command again to go on.", file=sys.stderr)
+        kept = arguments[:2] != ["tabular", "compare"]  # which has no store to go on from
+        again = "go on" if kept else "begin anew"
+        print(f"petridish: interrupted; give the same command again to {again}.", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 
