@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,10 +85,25 @@ def test_the_readme_commands_exist(petridish: Command) -> None:
         path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     )
     blocks = "".join(re.findall(r"```\n(.*?)```", text, re.DOTALL))
-    commands = set(re.findall(r"^petridish ((?:store )?[a-z]+)\b(.*)$", blocks, re.MULTILINE))
+    commands = set(
+        re.findall(r"^petridish ((?:store |tabular )?[a-z]+)\b(.*)$", blocks, re.MULTILINE)
+    )
     assert len(commands) >= 5
     helps = {name: petridish(*name.split(), "--help").stdout for name, _ in commands}
     for name, rest in commands:
         assert helps[name], name
         for option in re.findall(r"--[a-z]+", rest):
             assert option in helps[name], (name, option)
+
+
+def test_the_first_table_is_learned(tmp_path: Path) -> None:
+    """docs/tabular.md's first example runs as printed, and is right in nearly all cases."""
+    blocks = BLOCK.findall((ROOT / "docs/tabular.md").read_text())
+    code = next(code for name, _, code in blocks if name == "first_table.py")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    accuracy, *importances = done.stdout.splitlines()
+
+    assert float(accuracy.removeprefix("accuracy ")) > 0.95
+    assert len(importances) == 3

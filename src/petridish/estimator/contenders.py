@@ -365,7 +365,7 @@ class SparseMLP(Contender):
     column_weights: str = "relevance"
     kinks: str = "data"
     dropout: float = 0.3
-    learning_rate: float = 2e-3
+    learning_rate: float | str = "auto"
     weight_decay: float = 0.0
     schedule: str = "cosine"
     batch_size: int | str = "auto"

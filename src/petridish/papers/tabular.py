@@ -317,7 +317,12 @@ def default_against(tables: Sequence[Table], models: Sequence[Contender], *, tri
 
 
 SEARCHED = tuple(model for configurations in SEARCH.values() for model in configurations)
-LARGE_FORESTS = (RandomForest(1000, None, "sqrt"), RandomForest(1000, None, 1))
+TUNED: tuple[Contender, ...] = (
+    *RIVALS,
+    RandomForest(1000),
+    *(configurations[place] for configurations in SEARCH.values() for place in (2, 5)),
+)
+"""Nine forests, one of 1000 trees, and three configurations of each library of boosting."""
 
 
 def pf6b(tables: Sequence[Table]) -> Experiment:
@@ -333,8 +338,11 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
             "smoke": smoke(models=(SparseMLP(n_members=2), RandomForest(20), RandomForest(20, 3))),
             "laptop": default_against(
                 tables,
-                (SparseMLP(), *RIVALS, *LARGE_FORESTS, *(m for m in SEARCHED if m not in RIVALS)),
+                (SparseMLP(), *TUNED),
                 trials=10,
+            ),
+            "search": default_against(
+                tables, (SparseMLP(), *TUNED, *(m for m in SEARCHED if m not in TUNED)), trials=30
             ),
             "nets": default_against(tables, (SparseMLP(), RealMLP(), TabM()), trials=3),
         },

@@ -1,0 +1,75 @@
+"""Reading an estimator's parameters when it is fitted, and showing how far the fit is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
+from numbers import Integral, Real
+
+from petridish.naming import UserError, nearest
+
+
+def whole(estimator: object, name: str, *, otherwise: str = "") -> int:
+    """Read a whole number of at least 1; `otherwise` names a word that may stand for it."""
+    value = getattr(estimator, name)
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        words = f", or {otherwise!r}" if otherwise else ""
+        raise UserError(_refusal(estimator, name, f"Give a whole number of at least 1{words}."))
+    return int(value)
+
+
+def number(estimator: object, name: str, *, otherwise: str = "") -> float:
+    """Read a finite number of at least 0; `otherwise` as in `whole`."""
+    value = getattr(estimator, name)
+    if not _is_number(value) or not 0 <= value < inf:
+        words = f", or {otherwise!r}" if otherwise else ""
+        raise UserError(_refusal(estimator, name, f"Give a finite number of at least 0{words}."))
+    return float(value)
+
+
+def share(estimator: object, name: str) -> float:
+    """Read a number from 0 to 1, both included."""
+    value = getattr(estimator, name)
+    if not _is_number(value) or not 0 <= value <= 1:
+        raise UserError(_refusal(estimator, name, "Give a number from 0 to 1."))
+    return float(value)
+
+
+def part(estimator: object, name: str, *, least: float = 0.0) -> float:
+    """Read a number from `least` to below 1."""
+    value = getattr(estimator, name)
+    if not _is_number(value) or not least <= value < 1:
+        raise UserError(_refusal(estimator, name, f"Give a number from {least:g} to below 1."))
+    return float(value)
+
+
+def word(estimator: object, name: str, known: Sequence[str]) -> str:
+    """Read one of a few words."""
+    value = getattr(estimator, name)
+    if value not in known:
+        raise UserError(_refusal(estimator, name, nearest(str(value), known)))
+    return str(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _refusal(estimator: object, name: str, what_to_do: str) -> str:
+    return f"{type(estimator).__name__}: {name}={getattr(estimator, name)!r}. {what_to_do}"
+
+
+@contextmanager
+def progress(title: str, total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Give what is to be called after each of `total` parts; a bar on standard error if shown."""
+    if not shown:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda: bar.advance(task)
+        bar.update(task, completed=total)  # members that stopped early have nothing left to do

@@ -1,0 +1,694 @@
+"""Wide networks with a sparse start for tables, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from petridish.estimator.features import Columns, Preprocessing, Scale
+from petridish.estimator.fitting import (
+    RateSchedule,
+    Recipe,
+    Sample,
+    Trained,
+    auto_batch,
+    auto_rate,
+    auto_steps,
+    n_stacks,
+    train_members,
+)
+from petridish.estimator.importance import shares
+from petridish.estimator.outputs import outputs_of
+from petridish.estimator.reading import number, part, progress, share, whole, word
+from petridish.estimator.relevance import relevance, weighing_members
+from petridish.estimator.rows import merge_rows, n_rows_meant
+from petridish.estimator.start import AsIn, AtData, Start
+from petridish.models import MLP, Sparse, Uniform
+from petridish.naming import UserError
+
+if TYPE_CHECKING:
+    from petridish.training.members import MemberLoss
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+Kinks = Literal["data", "random"]
+
+
+class _SparseMLP(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no types
+    """What the two estimators share: reading parameters, training, computing outputs."""
+
+    # Stored by the subclasses' __init__, as scikit-learn wants it.
+    width: int
+    depth: int
+    sparsity: int | Literal["dense"]
+    n_members: int
+    preprocessing: Preprocessing
+    relevance: float
+    kinks: Kinks
+    dropout: float
+    learning_rate: float | Literal["auto"]
+    weight_decay: float
+    schedule: RateSchedule
+    batch_size: int | Literal["auto"]
+    epochs: int | Literal["auto"]
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    random_state: Any
+    verbose: bool | int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _rows(
+        self, x: NDArray[Any], y: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> tuple[Floats, NDArray[Any], Floats]:
+        """Give each row once with its weight."""
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise UserError("sample_weight is zero for every row. Give some row a positive weight.")
+        with np.errstate(over="ignore"):
+            if np.isinf(weight.sum()):
+                weight = np.ldexp(weight, -1000)
+        return merge_rows(x.astype(np.float64), y, weight)
+
+    def _fit_members(
+        self,
+        x: Floats,
+        target: NDArray[np.float32],
+        row_weight: Floats,
+        loss_weight: Floats,
+        *,
+        loss: MemberLoss,
+        classes: Places | None,
+    ) -> None:
+        """Learn columns from `row_weight`, train by `loss_weight`, and set what fit shares."""
+        word(self, "preprocessing", get_args(Preprocessing))
+        rng = check_random_state(self.random_state)
+        split = int(rng.randint(2**31 - 1))
+        seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=whole(self, "n_members"))]
+        rows, held = self._held_out(len(x), classes, split)
+        self.columns_ = Columns.fit(x[rows], row_weight[rows], self.preprocessing)
+        samples = [
+            Sample(self.columns_.inputs(x[part]), target[part], _mean_one(loss_weight[part]))
+            for part in (rows, held)
+        ]
+        n = n_rows_meant(row_weight[rows])
+        recipe = self._recipe(n, len(rows), self.columns_.n_inputs, loss)
+        self.relevance_ = relevance(samples[0].x, target[rows], row_weight[rows], n)
+        factors = np.ones((len(seeds), self.columns_.n_inputs), np.float32)
+        factors[weighing_members(len(seeds), share(self, "relevance"))] = self.relevance_
+        total = recipe.epochs * n_stacks(len(seeds))
+        with progress(type(self).__name__, total, shown=bool(self.verbose)) as epoch_done:
+            trained = train_members(
+                recipe,
+                samples[0],
+                samples[1] if len(held) else None,
+                seeds,
+                factors=factors,
+                epoch_done=epoch_done,
+            )
+        self._keep(recipe, trained)
+
+    def _keep(self, recipe: Recipe, trained: Trained) -> None:
+        """Set the fitted attributes."""
+        if not all(np.isfinite(weight).all() for weight in trained.weights):
+            raise UserError(
+                f"{type(self).__name__}: training diverged with "
+                f"learning_rate={self.learning_rate}. Give a smaller one."
+            )
+        self.network_ = recipe.model
+        self.weights_ = trained.weights
+        self.n_iter_ = len(trained.losses)
+        self.loss_curve_ = np.nanmean(trained.losses, axis=1)
+        self.validation_loss_curve_ = (
+            np.nanmean(trained.held_out_losses, axis=1) if self.early_stopping else None
+        )
+        self.feature_importances_ = shares(trained.moved, self.columns_)
+
+    def _held_out(self, n_rows: int, classes: Places | None, seed: int) -> tuple[Places, Places]:
+        """Give the rows to learn from and those to stop by; classes keep their shares in both."""
+        rows = np.arange(n_rows)
+        if not self.early_stopping:
+            return rows, rows[:0]
+        size = part(self, "validation_fraction", least=0.01)
+        kept, held = train_test_split(rows, test_size=size, random_state=seed, stratify=classes)
+        return np.sort(kept), np.sort(held)
+
+    def _recipe(self, n: float, n_rows: int, n_inputs: int, loss: MemberLoss) -> Recipe:
+        """Read the parameters of training, and refuse what cannot be meant.
+
+        `n` is the number of rows meant, `n_rows` that of distinct ones.
+        """
+        width, depth = whole(self, "width"), whole(self, "depth")
+        schedule: Any = word(self, "schedule", get_args(RateSchedule))
+        rate = auto_rate(n)
+        if self.learning_rate != "auto":
+            rate = number(self, "learning_rate", otherwise="auto")
+        batch = auto_batch(n)
+        if self.batch_size != "auto":
+            batch = whole(self, "batch_size", otherwise="auto")
+        epochs = ceil(auto_steps(n) / ceil(n_rows / batch))
+        if self.epochs != "auto":
+            epochs = whole(self, "epochs", otherwise="auto")
+        return Recipe(
+            model=MLP(width, (width,) * (depth - 1)),
+            start=self._start(n_inputs),
+            loss=loss,
+            learning_rate=rate,
+            weight_decay=number(self, "weight_decay"),
+            schedule=schedule,
+            batch_size=batch,
+            epochs=epochs,
+            dropout=part(self, "dropout"),
+            patience=whole(self, "n_iter_no_change") if self.early_stopping else None,
+        )
+
+    def _start(self, n_inputs: int) -> Start:
+        s = None
+        if self.sparsity != "dense":
+            s = min(whole(self, "sparsity", otherwise="dense"), n_inputs)
+        if word(self, "kinks", get_args(Kinks)) == "data":
+            return AtData(s)
+        return AsIn(Uniform() if s is None else Sparse(s))
+
+    def _outputs(self, X: Any) -> Floats:
+        """Give the members' outputs for rows of a table, shape (member, row, output)."""
+        check_is_fitted(self)
+        x = validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            reset=False,
+        )
+        inputs = self.columns_.inputs(x.astype(np.float64))
+        return outputs_of(self.weights_, self.network_, inputs)
+
+
+class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
+    r"""Classify rows of a table by wide networks whose first layer starts sparse [PF §4.2].
+
+    Each neuron of the first layer starts with `sparsity` nonzero weights, so that it looks at a
+    few columns, as the splits of a tree do, and is free to look at more as it learns. Several such
+    networks are trained as one program, and their probabilities are averaged.
+
+    Parameters
+    ----------
+    width : int, default=256
+        Neurons of each hidden layer.
+    depth : int, default=2
+        Hidden layers.
+    sparsity : int or "dense", default=2
+        Nonzero weights with which each neuron of the first layer starts; at most all columns.
+        "dense" is PyTorch's usual start.
+    n_members : int, default=8
+        Networks trained side by side, each from a start of its own; the probabilities are
+        averaged.
+    preprocessing : "quantile", "standard" or "none", default="quantile"
+        Send each column to the normal quantiles of its ranks, or to mean 0 and deviation 1, or
+        leave it as it is.
+    relevance : float, default=0.5
+        Share of the members that scale columns, and draw those that a neuron starts with, by the
+        variance of y that each explains alone; the other members treat all columns alike. Where
+        no column explains anything alone, as in a parity, all members do.
+    kinks : "data" or "random", default="data"
+        Let each neuron of the first layer bend at a training row, with weights ±1; or start it as
+        in the paper, with weights 1 and biases uniform on ±1/√n_features.
+    dropout : float, default=0.3
+        Chance of a hidden neuron to be silent for a row in a step of training.
+    learning_rate : float or "auto", default="auto"
+        Of AdamW, at its largest. "auto": 5e-5 √n_samples, but at most 2e-3.
+    weight_decay : float, default=0.0
+        AdamW's, for weights; biases do not decay.
+    schedule : "cosine", "linear" or "constant", default="cosine"
+        How the learning rate falls to 0 over the epochs.
+    batch_size : int or "auto", default="auto"
+        Rows a step. "auto": n_samples / 50, but from 32 to 256.
+    epochs : int or "auto", default="auto"
+        Passes over the rows. "auto": as many as make 20 √n_samples steps.
+    early_stopping : bool, default=False
+        Hold out a part of the rows, classes in their shares, stop each member when its loss
+        there has not improved for `n_iter_no_change` epochs, and keep its best weights.
+    validation_fraction : float, default=0.1
+        The part held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping, in epochs.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of rows by class; "balanced" gives each class the same weight.
+    random_state : int, RandomState or None, default=None
+        A whole number gives the same bits at every fit on one machine, whatever the number of
+        threads, processes, and the order of the rows.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    classes_ : array, shape (n_classes,)
+        The classes, sorted.
+    n_features_in_ : int
+        Columns seen in fit.
+    feature_names_in_ : array of str, shape (n_features_in_,)
+        Their names, if X had any.
+    feature_importances_ : array, shape (n_features_in_,)
+        How far training moved the first layer's weights on each column, for standardised inputs:
+        shares of :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2` over the neurons i of all
+        members, with :math:`v_i` what leaves neuron i. `petridish.figures.plot_importances` draws
+        them.
+    weights_ : list of array, shape (n_members, ...)
+        Weights (n_members, fan_out, fan_in) and biases (n_members, fan_out), layer by layer.
+    network_ : MLP
+        The network's shape.
+    columns_ : Columns
+        How the table's columns become inputs.
+    relevance_ : array
+        The factor of each input in the members that weigh them, from 0.1 to 1; `weights_` hold it.
+    n_iter_ : int
+        Epochs trained, by the member that took longest.
+    loss_curve_ : array, shape (n_iter_,)
+        Mean training loss of the members in each epoch.
+    validation_loss_curve_ : array, shape (n_iter_,), or None
+        The same on held-out rows, with early stopping.
+
+    Notes
+    -----
+    A missing value (NaN) becomes 0, the middle of its column, and each column that had some in fit
+    gets one more input, which is 1 where the value is missing. Columns that do not vary are left
+    out. Equal rows are merged, and weighed by their number.
+
+    Categorical columns become numbers in a pipeline:
+
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> model = make_pipeline(
+    ...     make_column_transformer(
+    ...         (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["colour"]),
+    ...         remainder="passthrough",
+    ...     ),
+    ...     SparseMLPClassifier(),
+    ... )
+
+    Examples
+    --------
+    The class is the sign of a product of two columns, which no linear model can tell:
+
+    >>> import numpy as np
+    >>> from petridish import SparseMLPClassifier
+    >>> X = np.random.default_rng(0).normal(size=(600, 8))
+    >>> y = np.where(X[:, 2] * X[:, 5] > 0, "alike", "opposite")
+    >>> classifier = SparseMLPClassifier(n_members=2, random_state=0).fit(X[:400], y[:400])
+    >>> bool(classifier.score(X[400:], y[400:]) > 0.8)
+    True
+    >>> np.sort(np.argsort(classifier.feature_importances_)[-2:])
+    array([2, 5])
+    """
+
+    def __init__(
+        self,
+        width: int = 256,
+        depth: int = 2,
+        sparsity: int | Literal["dense"] = 2,
+        n_members: int = 8,
+        *,
+        preprocessing: Preprocessing = "quantile",
+        relevance: float = 0.5,
+        kinks: Kinks = "data",
+        dropout: float = 0.3,
+        learning_rate: float | Literal["auto"] = "auto",
+        weight_decay: float = 0.0,
+        schedule: RateSchedule = "cosine",
+        batch_size: int | Literal["auto"] = "auto",
+        epochs: int | Literal["auto"] = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.width = width
+        self.depth = depth
+        self.sparsity = sparsity
+        self.n_members = n_members
+        self.preprocessing = preprocessing
+        self.relevance = relevance
+        self.kinks = kinks
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the members.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Numbers; NaN is a missing value.
+        y : array-like, shape (n_samples,)
+            Classes: numbers, strings or Booleans, at least two different ones.
+        sample_weight : array-like, shape (n_samples,), default=None
+            A weight of k counts as k copies of the row, and 0 as none.
+
+        Returns
+        -------
+        self : SparseMLPClassifier
+            The fitted estimator.
+        """
+        x, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        )
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        x, codes, weight = self._rows(x, codes, sample_weight)
+        present, codes = np.unique(codes, return_inverse=True)
+        self.classes_ = self.classes_[present]
+        if len(present) < 2:
+            raise UserError(
+                f"{type(self).__name__}: the rows with a positive weight hold 1 class, "
+                f"{self.classes_[0]!s}. Give rows of at least 2 classes."
+            )
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes], sample_weight=weight
+        )
+        two = len(self.classes_) == 2
+        target = codes[:, None] if two else np.eye(len(self.classes_))[codes]
+        self._fit_members(
+            x,
+            target.astype(np.float32),
+            weight,
+            weight * factors[codes],
+            loss="logistic" if two else "cross_entropy",
+            classes=codes,
+        )
+        return self
+
+    def _log_proba(self, X: Any) -> Floats:
+        """Give the logarithm of the members' mean probabilities, shape (row, class)."""
+        outputs = self._outputs(X)
+        if outputs.shape[2] == 1:
+            outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=2)
+        each = outputs - np.logaddexp.reduce(outputs, axis=2, keepdims=True)
+        mean: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+        return mean
+
+    def decision_function(self, X: Any) -> Floats:
+        """Give log-odds for two classes, log-probabilities for more.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Rows of the table.
+
+        Returns
+        -------
+        scores : array, shape (n_samples,) or (n_samples, n_classes)
+            log p(second class) − log p(first class); or log p of each class.
+        """
+        logs = self._log_proba(X)
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Give the mean of the members' probabilities.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Rows of the table.
+
+        Returns
+        -------
+        probabilities : array, shape (n_samples, n_classes)
+            In the order of `classes_`; each row adds up to 1.
+        """
+        from scipy.special import expit, softmax
+
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        probabilities: Floats = softmax(scores, axis=1)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Give the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Rows of the table.
+
+        Returns
+        -------
+        y : array, shape (n_samples,)
+            Entries of `classes_`.
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
+
+
+class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
+    r"""Predict numbers from rows of a table by wide networks whose first layer starts sparse.
+
+    As `SparseMLPClassifier`, with the squared error as loss. The target is standardised inside;
+    several targets are predicted by one network with several outputs.
+
+    Parameters
+    ----------
+    width : int, default=256
+        Neurons of each hidden layer.
+    depth : int, default=2
+        Hidden layers.
+    sparsity : int or "dense", default=2
+        Nonzero weights with which each neuron of the first layer starts; at most all columns.
+        "dense" is PyTorch's usual start.
+    n_members : int, default=8
+        Networks trained side by side, each from a start of its own; the predictions are
+        averaged.
+    preprocessing : "quantile", "standard" or "none", default="quantile"
+        Send each column to the normal quantiles of its ranks, or to mean 0 and deviation 1, or
+        leave it as it is.
+    relevance : float, default=0.5
+        Share of the members that scale columns, and draw those that a neuron starts with, by the
+        variance of y that each explains alone; the other members treat all columns alike. Where
+        no column explains anything alone, as in a parity, all members do.
+    kinks : "data" or "random", default="data"
+        Let each neuron of the first layer bend at a training row, with weights ±1; or start it as
+        in the paper, with weights 1 and biases uniform on ±1/√n_features.
+    dropout : float, default=0.1
+        Chance of a hidden neuron to be silent for a row in a step of training.
+    learning_rate : float or "auto", default="auto"
+        Of AdamW, at its largest. "auto": 5e-5 √n_samples, but at most 2e-3.
+    weight_decay : float, default=0.0
+        AdamW's, for weights; biases do not decay.
+    schedule : "cosine", "linear" or "constant", default="cosine"
+        How the learning rate falls to 0 over the epochs.
+    batch_size : int or "auto", default="auto"
+        Rows a step. "auto": n_samples / 50, but from 32 to 256.
+    epochs : int or "auto", default="auto"
+        Passes over the rows. "auto": as many as make 20 √n_samples steps.
+    early_stopping : bool, default=False
+        Hold out a part of the rows, stop each member when its loss
+        there has not improved for `n_iter_no_change` epochs, and keep its best weights.
+    validation_fraction : float, default=0.1
+        The part held out for early stopping.
+    n_iter_no_change : int, default=10
+        Patience of early stopping, in epochs.
+    random_state : int, RandomState or None, default=None
+        A whole number gives the same bits at every fit on one machine, whatever the number of
+        threads, processes, and the order of the rows.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    n_outputs_ : int
+        Targets seen in fit.
+    target_scale_ : Scale
+        How targets are standardised.
+    n_features_in_ : int
+        Columns seen in fit.
+    feature_names_in_ : array of str, shape (n_features_in_,)
+        Their names, if X had any.
+    feature_importances_ : array, shape (n_features_in_,)
+        How far training moved the first layer's weights on each column, for standardised inputs:
+        shares of :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2` over the neurons i of all
+        members, with :math:`v_i` what leaves neuron i. `petridish.figures.plot_importances` draws
+        them.
+    weights_ : list of array, shape (n_members, ...)
+        Weights (n_members, fan_out, fan_in) and biases (n_members, fan_out), layer by layer.
+    network_ : MLP
+        The network's shape.
+    columns_ : Columns
+        How the table's columns become inputs.
+    relevance_ : array
+        The factor of each input in the members that weigh them, from 0.1 to 1; `weights_` hold it.
+    n_iter_ : int
+        Epochs trained, by the member that took longest.
+    loss_curve_ : array, shape (n_iter_,)
+        Mean training loss of the members in each epoch.
+    validation_loss_curve_ : array, shape (n_iter_,), or None
+        The same on held-out rows, with early stopping.
+
+    Notes
+    -----
+    A missing value (NaN) becomes 0, the middle of its column, and each column that had some in fit
+    gets one more input, which is 1 where the value is missing. Columns that do not vary are left
+    out. Equal rows are merged, and weighed by their number.
+
+    Categorical columns become numbers in a pipeline:
+
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> model = make_pipeline(
+    ...     make_column_transformer(
+    ...         (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["colour"]),
+    ...         remainder="passthrough",
+    ...     ),
+    ...     SparseMLPRegressor(),
+    ... )
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from petridish import SparseMLPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(600, 8))
+    >>> y = 1000 + 50 * X[:, 2] * X[:, 5]
+    >>> regressor = SparseMLPRegressor(n_members=2, random_state=0).fit(X[:400], y[:400])
+    >>> bool(regressor.score(X[400:], y[400:]) > 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        width: int = 256,
+        depth: int = 2,
+        sparsity: int | Literal["dense"] = 2,
+        n_members: int = 8,
+        *,
+        preprocessing: Preprocessing = "quantile",
+        relevance: float = 0.5,
+        kinks: Kinks = "data",
+        dropout: float = 0.1,
+        learning_rate: float | Literal["auto"] = "auto",
+        weight_decay: float = 0.0,
+        schedule: RateSchedule = "cosine",
+        batch_size: int | Literal["auto"] = "auto",
+        epochs: int | Literal["auto"] = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.width = width
+        self.depth = depth
+        self.sparsity = sparsity
+        self.n_members = n_members
+        self.preprocessing = preprocessing
+        self.relevance = relevance
+        self.kinks = kinks
+        self.dropout = dropout
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the members.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Numbers; NaN is a missing value.
+        y : array-like, shape (n_samples,) or (n_samples, n_outputs)
+            Numbers to predict.
+        sample_weight : array-like, shape (n_samples,), default=None
+            A weight of k counts as k copies of the row, and 0 as none.
+
+        Returns
+        -------
+        self : SparseMLPRegressor
+            The fitted estimator.
+        """
+        x, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            multi_output=True,
+            y_numeric=True,
+        )
+        if y.ndim == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the "
+                "shape of y to (n_samples,), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=2,
+            )
+            y = y[:, 0]
+        x, y, weight = self._rows(x, y.astype(np.float64), sample_weight)
+        values = y.reshape(len(y), -1)
+        self.n_outputs_ = values.shape[1]
+        self.target_scale_ = Scale.fit(values, weight)
+        target = self.target_scale_.forward(values).astype(np.float32)
+        self._fit_members(x, target, weight, weight, loss="square", classes=None)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Give the mean of the members' predictions.
+
+        Parameters
+        ----------
+        X : array-like or data frame, shape (n_samples, n_features)
+            Rows of the table.
+
+        Returns
+        -------
+        y : array, shape (n_samples,) or (n_samples, n_outputs)
+            In the units of the y that `fit` saw.
+        """
+        mean = self._outputs(X).mean(axis=0)
+        predicted = self.target_scale_.backward(mean)
+        return predicted[:, 0] if self.n_outputs_ == 1 else predicted
+
+
+def _mean_one(weight: Floats) -> NDArray[np.float32]:
+    """Scale weights so that their mean is 1."""
+    return (weight / weight.mean()).astype(np.float32) if len(weight) else weight.astype(np.float32)
