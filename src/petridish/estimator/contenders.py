@@ -362,7 +362,7 @@ class SparseMLP(Contender):
     sparsity: int | str = 2
     n_members: int = 8
     preprocessing: str = "quantile"
-    column_weights: str = "relevance"
+    relevance: float = 0.5
     kinks: str = "data"
     dropout: float = 0.3
     learning_rate: float | str = "auto"

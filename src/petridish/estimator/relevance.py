@@ -78,4 +78,5 @@ def weighing_members(n_members: int, share: float) -> NDArray[np.bool_]:
     Not all do by default: what a column says alone may hide what it says together with others, as
     in x₁ x₂ + x₃.
     """
-    return np.diff(np.ceil(np.arange(n_members + 1) * share)) > 0
+    chosen: NDArray[np.bool_] = np.diff(np.ceil(np.arange(n_members + 1) * share)) > 0
+    return chosen
