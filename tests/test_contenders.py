@@ -57,7 +57,7 @@ QUICK: list[Contender] = [
     HistGradientBoosting(20, min_samples_leaf=5),
     XGBoost(20, sampled=0.7),
     LightGBM(20, min_child_samples=5, sampled=0.7),
-    SparseMLP(32, n_members=2, batch_size=16, epochs=20),
+    SparseMLP(32, n_members=2, learning_rate=3e-3, batch_size=16, epochs=20),
 ]
 HERE: list[Any] = [
     *QUICK,
