@@ -266,8 +266,8 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
     feature_importances_ : array, shape (n_features_in_,)
         How far training moved the first layer's weights on each column, for standardised inputs:
         shares of :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2` over the neurons i of all
-        members, with :math:`v_i` what leaves neuron i. `petridish.figures.plot_importances` draws
-        them.
+        members, with :math:`v_i` what leaves neuron i.
+        `petridish.figures.importance.plot_importances` draws them.
     weights_ : list of array, shape (n_members, ...)
         Weights (n_members, fan_out, fan_in) and biases (n_members, fan_out), layer by layer.
     network_ : MLP
@@ -536,8 +536,8 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
     feature_importances_ : array, shape (n_features_in_,)
         How far training moved the first layer's weights on each column, for standardised inputs:
         shares of :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2` over the neurons i of all
-        members, with :math:`v_i` what leaves neuron i. `petridish.figures.plot_importances` draws
-        them.
+        members, with :math:`v_i` what leaves neuron i.
+        `petridish.figures.importance.plot_importances` draws them.
     weights_ : list of array, shape (n_members, ...)
         Weights (n_members, fan_out, fan_in) and biases (n_members, fan_out), layer by layer.
     network_ : MLP
