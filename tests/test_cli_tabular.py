@@ -269,3 +269,36 @@ def test_ctrl_c_ends_it_at_once(shop: Path) -> None:
 
     assert process.returncode == 130
     assert said == "petridish: interrupted; give the same command again to begin anew.\n"
+
+
+def test_bench_refuses_a_folder_that_is_not_there(petridish: Command) -> None:
+    """One line, which names what was given."""
+    done = petridish("tabular", "bench", "--data", "nowhere")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "petridish: There is no folder nowhere. Give --data one that holds NAME.parquet.\n"
+    )
+
+
+def test_bench_prints_tables_and_verdicts(petridish: Command, tmp_path: Path) -> None:
+    """At the scale that needs no data: mean errors, times, five verdicts and three figures."""
+    done = petridish("tabular", "bench", "--scale", "smoke", timeout=300)
+    assert done.returncode == 0, done.stderr
+    for text in ("mean-errors", "seconds", "random_forest", "(2T)", "(RB)"):
+        assert text in done.stdout
+    figures = [line for line in done.stdout.splitlines() if line.endswith(".png")]
+    assert len(figures) == 3
+    assert all((tmp_path / figure).stat().st_size > 1000 for figure in figures)
+    again = petridish("tabular", "bench", "--scale", "smoke", "--json", timeout=300)
+    found = json.loads(again.stdout)
+    assert set(found) == {"id", "scale", "verdicts", "tables"}
+    assert {row["method"] for row in found["tables"]["mean-errors"]} == {"mlp", "random_forest"}
+
+
+def test_fetching_an_unknown_table_is_refused(petridish: Command) -> None:
+    """The nearest name is offered, before any connection."""
+    done = petridish("tabular", "fetch", "higgs")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "petridish: There is no table called 'higgs' in the benchmark. Did you mean Higgs?\n"
+    )

@@ -1028,3 +1028,13 @@ def test_bad_options_get_one_sentence(
     with pytest.raises(UserError) as found:
         compare(clockwork, **options)
     assert str(found.value) == sentence
+
+
+def test_a_text_called_parquet_is_said_not_to_be(tmp_path: Path) -> None:
+    """The name says what was meant."""
+    path = tmp_path / "table.parquet"
+    path.write_text("hi")
+    with pytest.raises(UserError) as error:
+        read_table(path)
+    assert str(error.value).startswith(f"{path} cannot be read as Parquet: ")
+    assert str(error.value).endswith(" Write the file anew.")

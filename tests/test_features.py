@@ -209,4 +209,16 @@ def test_rows_meant_by_weights() -> None:
     """Whole numbers are copies, up to 100 a row; others are importance."""
     assert n_rows_meant(np.array([1.0, 2.0, 3.0])) == 6
     assert n_rows_meant(np.array([0.5, 2.0, 3.0])) == 3
-    assert n_rows_meant(np.array([1.0, 1e6])) == 200
+    assert n_rows_meant(np.array([1.0, 1e6])) == 8
+
+
+def test_one_huge_value_leaves_the_ranks_of_the_others() -> None:
+    """A sentinel of −1e30 is the least of its column, and the other values keep their order."""
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    plain = Columns.fit(x[1:], np.ones(199), "quantile").inputs(x[1:])
+    x[0] = -1e30
+    beside = Columns.fit(x, np.ones(200), "quantile").inputs(x)
+
+    assert beside[0] == beside.min()
+    assert np.array_equal(np.argsort(beside[1:, 0]), np.argsort(plain[:, 0]))
+    assert len(np.unique(beside)) == 200

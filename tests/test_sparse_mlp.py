@@ -956,3 +956,11 @@ def test_what_has_no_importances_is_refused() -> None:
     with pytest.raises(UserError) as error:
         plot_importances(SparseMLPClassifier(**QUICK).fit(x, y), top=0)
     assert str(error.value) == ("top=0 columns are to be drawn. Give a whole number of at least 1.")
+
+
+def test_a_dropout_near_one_is_answered() -> None:
+    """A chance that rounds to 1 leaves one neuron in 256, and no division by 0."""
+    x, y = products(40)
+    model = SparseMLPClassifier(**QUICK, dropout=0.9999).fit(x, y)
+
+    assert np.isfinite(model.predict_proba(x)).all()

@@ -220,7 +220,10 @@ def test_nothing_is_trained_where_one_run_cannot(tmp_path: Path) -> None:
     [
         ({"executor": "cluster"}, "There is no executor called 'cluster'. Known: inline, local."),
         ({"jobs": 0}, "--jobs 0 was given. Give at least 1 worker."),
-        ({"engine": "jax"}, "There is no engine called 'jax'. Known: fit, native, reference, torch, wide."),
+        (
+            {"engine": "jax"},
+            "There is no engine called 'jax'. Known: fit, native, reference, torch, wide.",
+        ),
     ],
 )
 def test_unknown_ways_to_run_are_refused(

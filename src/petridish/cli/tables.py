@@ -50,6 +50,8 @@ def bench(
     from petridish.cli.catalogue import write_figures
 
     if data is not None:
+        if not data.is_dir():
+            raise UserError(f"There is no folder {data}. Give --data one that holds NAME.parquet.")
         # Workers look for the tables too, and inherit the environment.
         os.environ["PETRIDISH_DATA"] = str(data.resolve())
     experiment, scale, sweep = find_sweep(name, scale, None)

@@ -19,14 +19,14 @@ class DropoutMembers(Members):
     Parameters
     ----------
     dropout : float
-        The chance of a neuron to be silent for an example, rounded to a multiple of 1/256.
+        The chance of a neuron to be silent for an example, rounded to a multiple of 1/256 below 1.
     seeds : sequence of int
         One a member: what falls silent in a member depends on its seed and the step alone.
     """
 
     def __init__(self, *arguments: Any, dropout: float, seeds: Sequence[int], **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.silent = round(256 * dropout)  # of the 256 values of a byte
+        self.silent = min(255, round(256 * dropout))  # of the 256 values of a byte
         self.loud = 256 / (256 - self.silent)
         self.stream = Streams(seeds, "dropout")
         self.drawn = 0  # words so far

@@ -58,11 +58,17 @@ class Scale:
         std = np.sqrt((shares * (u - mean) ** 2).sum(axis=0))
         return Scale(exponent, low, width, mean, std)
 
+    def shrunk(self, x: Floats) -> Floats:
+        """Divide x by a power of two, after which no difference overflows; no digit is lost."""
+        with np.errstate(over="ignore"):
+            smaller: Floats = np.ldexp(x, -self.exponent)
+        return smaller
+
     def unit(self, x: Floats) -> Floats:
         """Bring x to [0, 1], or beyond where it lies outside of what was measured."""
         with np.errstate(over="ignore"):
-            shrunk: Floats = (np.ldexp(x, -self.exponent) - self.low) / self.range
-        return shrunk
+            unit: Floats = (self.shrunk(x) - self.low) / self.range
+        return unit
 
     def forward(self, x: Floats) -> Floats:
         """Give x in standard deviations from the mean; a column that does not vary becomes 0."""
@@ -132,7 +138,7 @@ class Columns:
     scale : Scale or None
         Of the used columns; None leaves them as they are.
     quantiles : tuple of Quantiles
-        One a used column, from `scale.unit` to normal quantiles; empty without them.
+        One a used column, from `scale.shrunk` to normal quantiles; empty without them.
     """
 
     n_features: int
@@ -158,7 +164,8 @@ class Columns:
         scale = Scale(*(part[used] for part in vars(scale).values()))
         if preprocessing == "standard":
             return Columns(x.shape[1], used, marked, scale)
-        quantiles = tuple(Quantiles.fit(column, weight) for column in scale.unit(x[:, used]).T)
+        # Not of units: beside one value of 1e30, all others would have the same.
+        quantiles = tuple(Quantiles.fit(column, weight) for column in scale.shrunk(x[:, used]).T)
         return Columns(x.shape[1], used, marked, scale, quantiles)
 
     @property
@@ -177,8 +184,9 @@ class Columns:
         if self.scale is None:
             z = np.clip(values, -LARGEST, LARGEST)
         elif self.quantiles:
-            units = self.scale.unit(values).T
-            z = np.stack([q.forward(u) for q, u in zip(self.quantiles, units, strict=True)], axis=1)
+            columns = self.scale.shrunk(values).T
+            maps = zip(self.quantiles, columns, strict=True)
+            z = np.stack([quantiles.forward(column) for quantiles, column in maps], axis=1)
         else:
             z = self.scale.forward(values)
         inputs = np.zeros((len(x), self.n_inputs), np.float32)

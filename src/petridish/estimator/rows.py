@@ -45,9 +45,9 @@ def merge_rows(x: Floats, y: NDArray[Any], weight: Floats) -> tuple[Floats, NDAr
 def n_rows_meant(weight: Floats) -> float:
     """Count the rows that weights stand for.
 
-    Whole numbers are copies, of which 100 a row count; other weights are mere importance, and
+    Whole numbers are copies, of which four a row count; other weights are mere importance, and
     count as one row each.
     """
     if np.array_equal(weight, np.floor(weight)):
-        return float(min(weight.sum(), 100 * len(weight)))
+        return float(min(weight.sum(), 4 * len(weight)))
     return float(len(weight))

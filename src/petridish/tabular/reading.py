@@ -42,7 +42,8 @@ def read_table(path: Path) -> pl.DataFrame:
         raise UserError(f"There is no file {path}. Give the path of a CSV or Parquet file.")
     try:
         start = _first_bytes(path)
-        frame = _read_parquet(path) if start[:4] == b"PAR1" else _read_text(path, start)
+        parquet = start[:4] == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
+        frame = _read_parquet(path) if parquet else _read_text(path, start)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{path} cannot be read: {reason}. Give a CSV or Parquet file.") from error
