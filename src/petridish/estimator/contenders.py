@@ -184,7 +184,7 @@ class RandomForest(Contender):
         """Guess: each tree sorts the columns it looks at."""
         given = self.max_features
         looked_at = features if given is None else features**0.5 if given == "sqrt" else int(given)
-        return self.n_estimators * (2e-3 + 6e-7 * rows * min(looked_at, features))
+        return self.n_estimators * (2e-3 + 2.5e-7 * rows * min(looked_at, features))
 
 
 @dataclass(frozen=True)
