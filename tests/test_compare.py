@@ -760,6 +760,18 @@ def test_a_table_that_says_nothing_is_told_so() -> None:
     )
 
 
+def test_two_repeats_do_not_say_that_nothing_was_learned() -> None:
+    """No error against 45 %: the interval of two repeats holds 0, which is its own fault."""
+    found = {name: {50: [0.0, 0.02]} for name in (MLP, FOREST)}
+    world = invented(found | {GUESS: {50: [0.45] * 2}})
+    said = findings(world, described())
+
+    assert not any("say nothing" in sentence for sentence in said)
+    assert said[-1] == (
+        "The repeats are too few to tell any method from a constant guess. Give more --repeats."
+    )
+
+
 def test_a_method_that_fails_is_named_and_not_ranked() -> None:
     """The others go on without it."""
     world = invented(WORLD)

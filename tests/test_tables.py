@@ -339,7 +339,7 @@ def test_a_table_that_is_not_there(tmp_path: Path) -> None:
             None,
             f"The table heloc is not in {cache}. Give a directory that holds heloc.parquet with "
             "--data or PETRIDISH_DATA, or fetch it from OpenML with "
-            "petridish.tasks.tables.fetch_table('heloc').",
+            "`petridish tabular fetch heloc`.",
         ),
     ):
         with pytest.raises(UserError) as error:

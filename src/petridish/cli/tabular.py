@@ -70,6 +70,8 @@ def compare(
         read_table(file), target, source=file.name, drop=left_out, task=wanted
     )
     page = out or DEFAULT_OUT / f"{file.name.split('.')[0]}.html"
+    if not page.suffix and not page.is_dir():
+        page = page.with_suffix(".html")  # by which a browser knows it
     _check_writable(page)
     options: dict[str, Any] = {
         "sizes": numbers,

@@ -102,7 +102,7 @@ def _bars(ax: Axes, names: Sequence[str], shares: np.ndarray[Any, Any], equal: f
             bbox=paper,
         )
     ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     ax.set_xlabel("share of first-layer weight movement")
 
 

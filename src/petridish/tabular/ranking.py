@@ -14,6 +14,8 @@ from petridish.tabular.methods import GUESS, MLP
 
 LEVEL = 0.95
 
+FEW_REPEATS = 5  # fewer give intervals so wide that they say little
+
 
 def corrected_interval(
     values: Sequence[float] | Floats,
@@ -227,11 +229,14 @@ def findings(comparison: Comparison, description: Description) -> list[str]:
     if own is not None and len(ranking) > 1:
         said.append(_own_place(comparison, own, ranking, size, measure))
         said.append(_by_size(comparison))
-    _, low, high = paired(comparison, best.method, GUESS, size)
+    gain, low, high = paired(comparison, best.method, GUESS, size)
     if high >= 0 or math.isinf(low):
+        # An interval of few repeats is wide: that it holds 0 does not say that nothing was learned.
         said.append(
-            f"No method is distinguishable from a constant guess: these columns may say nothing "
-            f"about {description.target}."
+            "The repeats are too few to tell any method from a constant guess. Give more --repeats."
+            if gain < 0 and comparison.repeats < FEW_REPEATS
+            else "No method is distinguishable from a constant guess: these columns may say "
+            f"nothing about {description.target}."
         )
     if best.error == 0 or (not measure.classified and best.score > 1 - 1e-6):
         said.append(

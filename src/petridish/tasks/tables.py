@@ -228,7 +228,7 @@ def _missing(dataset: str, folder: Path | None) -> UserError:
         return UserError(
             f"The table {dataset} is not in {looked}. Give a directory that holds "
             f"{dataset}.parquet with --data or {DATA_VARIABLE}, or fetch it from OpenML with "
-            f"petridish.tasks.tables.fetch_table({dataset!r})."
+            f"`petridish tabular fetch {dataset}`."
         )
     folders = [part for place in places for part in (place, place / "tabular")]
     there = {path.stem for part in folders for path in part.glob("*.parquet")}
