@@ -265,7 +265,10 @@ def test_ctrl_c_ends_it_at_once(shop: Path) -> None:
     while process.stdout.readline().strip():  # until all that was found is printed
         pass
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
 
     assert process.returncode == 130
     assert said == "petridish: interrupted; give the same command again to begin anew.\n"
