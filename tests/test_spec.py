@@ -144,6 +144,7 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "pieces": (Piece(3, 0.1),),
         "curves": False,
         "instruments": ("movement",),
+        "batches": "epochs",
     }
     other = others.get(name)
     if other is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from petridish.analysis import Claim
 from petridish.analysis.tabular import (
@@ -113,15 +114,19 @@ def networks(
 ) -> Sweep:
     """Sweep MLPs on m rows of a table; the hidden layers of a deeper one are all of its width."""
     base = fit(table, m)
-    models = [MLP(width, deeper=(width,) * (depth - 1)) for depth in depths for width in widths]
     axes = {
         "training.optimiser": tuple(optimisers),
         "training.weight_decay": tuple(decays),
-        "model": models,
+        "model": _mlps(tuple(widths), tuple(depths)),
         "init": tuple(inits),
         "seed": range(trials),
     }
     return Sweep(base, axes)
+
+
+@cache
+def _mlps(widths: tuple[int, ...], depths: tuple[int, ...]) -> list[MLP]:
+    return [MLP(width, deeper=(width,) * (depth - 1)) for depth in depths for width in widths]
 
 
 def contenders(table: Table, m: int, *, models: Sequence[Contender], trials: int) -> Sweep:
@@ -134,6 +139,7 @@ def contenders(table: Table, m: int, *, models: Sequence[Contender], trials: int
     )
 
 
+@cache  # a grid asks thrice for each
 def fit(table: Table, m: int) -> RunSpec:
     """Give the run that a table's sweeps start from."""
     steps = EPOCHS * -(-m // BATCH)
