@@ -209,7 +209,8 @@ def test_rows_meant_by_weights() -> None:
     """Whole numbers are copies, up to 100 a row; others are importance."""
     assert n_rows_meant(np.array([1.0, 2.0, 3.0])) == 6
     assert n_rows_meant(np.array([0.5, 2.0, 3.0])) == 3
-    assert n_rows_meant(np.array([1.0, 1e6])) == 8
+    assert n_rows_meant(np.array([1.0, 1e6])) == 2000
+    assert n_rows_meant(np.full(1000, 100.0)) == 4000
 
 
 def test_one_huge_value_leaves_the_ranks_of_the_others() -> None:
