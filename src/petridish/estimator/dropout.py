@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from petridish.seeds import Streams
-from petridish.training.members import Members, _loss_and_slope
+from petridish.training.members import Members
 
 
 class DropoutMembers(Members):
@@ -40,21 +40,5 @@ class DropoutMembers(Members):
         heard = (octets >= self.silent).view(np.uint8)  # floats times Booleans are slow in PyTorch
         return torch.from_numpy(heard).view(shape)
 
-    def _differentiate(self, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
-        room = self._room(x.shape[-2])
-        hidden = [self._stacked(x)]
-        for layer in range(self.depth):
-            h = self._affine(layer, hidden[-1], room[2 * layer]).relu_()
-            hidden.append(h.mul_(self._mask(h.shape)).mul_(self.loud))
-        loss, slope = _loss_and_slope(
-            self.loss, self._affine(self.depth, hidden[-1]), target, weight
-        )
-        for layer in range(self.depth, -1, -1):
-            torch.bmm(slope.mT, hidden[layer], out=self._slopes[2 * layer])
-            torch.sum(slope, dim=1, out=self._slopes[2 * layer + 1])
-            if layer:
-                below = torch.bmm(slope, self.weights[2 * layer], out=room[2 * layer - 1])
-                # A neuron that is silent, or below 0, has the value 0 and the slope 0.
-                slope = torch.ops.aten.threshold_backward(below, hidden[layer], 0, grad_input=below)
-                slope.mul_(self.loud)
-        return loss
+    def _heard(self, h: Tensor) -> Tensor:
+        return h.mul_(self._mask(h.shape)).mul_(self.loud)

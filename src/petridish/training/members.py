@@ -36,6 +36,8 @@ class Members:
         The rule of a step; its rate and decay come with the step.
     """
 
+    loud: float = 1.0  # factor of the values that are heard
+
     def __init__(
         self,
         start: Sequence[NDArray[np.float32]],
@@ -116,12 +118,16 @@ class Members:
             ]
         return self._rooms[batch]
 
+    def _heard(self, h: Tensor) -> Tensor:
+        """Give what the next layer hears of a layer's values in training: all of it."""
+        return h
+
     def _differentiate(self, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
         """Fill the slopes of all parameters, from the last layer to the first."""
         room = self._room(x.shape[-2])
         hidden = [self._stacked(x)]
         for layer in range(self.depth):
-            hidden.append(self._affine(layer, hidden[-1], room[2 * layer]).relu_())
+            hidden.append(self._heard(self._affine(layer, hidden[-1], room[2 * layer]).relu_()))
         loss, slope = _loss_and_slope(
             self.loss, self._affine(self.depth, hidden[-1]), target, weight
         )
@@ -130,8 +136,10 @@ class Members:
             torch.sum(slope, dim=1, out=self._slopes[2 * layer + 1])
             if layer:
                 below = torch.bmm(slope, self.weights[2 * layer], out=room[2 * layer - 1])
-                # ReLU's slope is 1 where its value is positive.
+                # A neuron that is silent, or below 0, has the value 0 and the slope 0.
                 slope = torch.ops.aten.threshold_backward(below, hidden[layer], 0, grad_input=below)
+                if self.loud != 1:
+                    slope.mul_(self.loud)
         return loss
 
     def _update(self, rates: Sequence[float], decays: Sequence[float]) -> None:
