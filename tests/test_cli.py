@@ -324,8 +324,7 @@ MISTAKES = {
     ),
     ("run",): "Missing argument 'ID'. Try `petridish run --help`.",
     ("run", *SMOKE, "--jobs", "many"): (
-        "Invalid value for '--jobs': Input should be a valid integer, unable to parse string as an "
-        "integer. Try `petridish run --help`."
+        "Invalid value for '--jobs': 'many' is not a valid int. Try `petridish run --help`."
     ),
 }
 

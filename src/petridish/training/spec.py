@@ -184,11 +184,11 @@ class RunSpec:
         for part in fields(self)[:-1]:
             value = getattr(self, part.name)
             frozen = is_dataclass(value) and not isinstance(value, type)
-            _check(
-                frozen and type(value).__dataclass_params__.frozen,
-                f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
-                "Give one; docs/extend.md shows how.",
-            )
+            if not (frozen and type(value).__dataclass_params__.frozen):
+                raise UserError(
+                    f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
+                    "Give one; docs/extend.md shows how."
+                )
         _check(
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
