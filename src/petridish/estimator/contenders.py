@@ -351,7 +351,7 @@ class SparseMLP(Contender):
     """`SparseMLPClassifier`, by its parameters of the same names.
 
     Every one of them is handed over, so that a run's name says what was fitted even after the
-    estimator's defaults have changed; it stops early never, and weighs classes alike.
+    estimator's defaults have changed; it weighs classes alike.
     """
 
     name: ClassVar[str] = "sparse_mlp"
@@ -367,9 +367,11 @@ class SparseMLP(Contender):
     dropout: float = 0.3
     learning_rate: float | str = "auto"
     weight_decay: float = 0.0
-    schedule: str = "cosine"
+    schedule: str = "constant"
     batch_size: int | str = "auto"
     epochs: int | str = "auto"
+    early_stopping: bool = True
+    n_folds: int = 8
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
         """Fit it; the estimator refuses values that make no sense."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from petridish.estimator.clock import Clock, looks, scaled_loss
 from petridish.estimator.dropout import DropoutMembers
 from petridish.estimator.importance import movement
 from petridish.estimator.start import Start
@@ -46,13 +48,11 @@ class Recipe:
     learning_rate, weight_decay : float
         The peak rate η, and the decay λ of weights (biases do not decay).
     schedule : "cosine", "linear" or "constant"
-        How the rate falls to 0 over the epochs.
-    batch_size, epochs : int
-        Rows a step, and passes over the rows.
+        How the rate falls to 0 over the steps.
+    batch_size, steps : int
+        Rows a step, and steps at most.
     dropout : float
         Chance of a hidden neuron to be silent in a step.
-    patience : int or None
-        Epochs without a better held-out loss after which a member stops; None goes on to the end.
     """
 
     model: MLP
@@ -62,9 +62,8 @@ class Recipe:
     weight_decay: float
     schedule: RateSchedule
     batch_size: int
-    epochs: int
+    steps: int
     dropout: float = 0.0
-    patience: int | None = None
 
     def rate(self, progress: float) -> float:
         """Give the learning rate after the share `progress` of all steps."""
@@ -83,6 +82,29 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class HoldOut:
+    """Which rows each member does not learn from, and the clock that all stop by.
+
+    Attributes
+    ----------
+    fold : array, shape (row,)
+        From 0 to n_folds - 1: member j holds out the rows of fold j mod n_folds.
+    n_folds : int
+        Folds.
+    clock : Clock
+        Decides by the members' losses on the rows that they hold out.
+    """
+
+    fold: NDArray[np.intp]
+    n_folds: int
+    clock: Clock
+
+    def rows(self, member: int) -> NDArray[np.intp]:
+        """Give the rows that a member holds out."""
+        return np.flatnonzero(self.fold == member % self.n_folds)
+
+
+@dataclass(frozen=True)
 class Trained:
     """What became of the members.
 
@@ -90,27 +112,31 @@ class Trained:
     ----------
     weights : list of array, shape (member, *shape)
         As `MLP.parameters` lists them.
+    steps : int
+        Steps that these weights have taken.
     moved : array, shape (input,)
         How far first-layer weights moved, summed over members: see `importance.movement`.
-    losses, held_out_losses : array, shape (epoch, member)
-        Mean loss of each epoch, NaN after a member's last; the second has no epochs without
-        held-out rows.
+    looks : list of int
+        Steps after which losses were noted.
+    losses : array, shape (look, member)
+        Each member's mean training loss since the look before.
     """
 
     weights: list[Weights]
+    steps: int
     moved: NDArray[np.float64]
+    looks: list[int]
     losses: NDArray[np.float32]
-    held_out_losses: NDArray[np.float32]
 
 
 def train_members(
     recipe: Recipe,
     sample: Sample,
-    held_out: Sample | None,
     seeds: Sequence[int],
     *,
+    hold_out: HoldOut | None = None,
     factors: NDArray[np.float32] | None = None,
-    epoch_done: Callable[[], None] = lambda: None,
+    steps_done: Callable[[int], None] = lambda steps: None,
 ) -> Trained:
     """Train one member a seed.
 
@@ -118,33 +144,61 @@ def train_members(
     ----------
     recipe : Recipe
         How.
-    sample, held_out : Sample
-        Rows to learn from, and rows to stop by, if any.
+    sample : Sample
+        Rows to learn from.
     seeds : sequence of int
         One a member, from which it draws its start, its batches and its silent neurons.
+    hold_out : HoldOut, optional
+        Rows to stop by: all members keep the weights of the step that its clock calls best.
     factors : array, shape (member, input), optional
         By which each member's inputs are multiplied; its first weights hold them in the end.
-    epoch_done : function
-        Called after every epoch of every stack.
+    steps_done : function of int
+        Called with the number of steps taken, at every look.
     """
     stop = threading.Event()
     if factors is None:
         factors = np.ones((len(seeds), sample.x.shape[1]), np.float32)
 
-    def work(first: int) -> Trained:
-        torch.set_num_threads(1)
-        torch.set_flush_denormal(True)  # in this thread, which ends with the fit
-        mine = slice(first, first + STACK)
-        stack = _Stack(recipe, sample, held_out, seeds[mine], factors[mine])
-        return stack.train(stop, epoch_done)
+    def stack_of(first: int) -> _Stack:
+        mine = range(first, min(first + STACK, len(seeds)))
+        held = [hold_out.rows(member) for member in mine] if hold_out else []
+        return _Stack(recipe, sample, held, seeds[mine.start : mine.stop], factors[mine])
 
     firsts = range(0, len(seeds), STACK)
-    with THREADS.one_each() as threads, ThreadPoolExecutor(min(threads, len(firsts))) as pool:
+    with THREADS.one_each() as threads, _pool(min(threads, len(firsts))) as pool:
         try:
-            parts = list(pool.map(work, firsts))
+            stacks = list(pool.map(stack_of, firsts))
+            kept: dict[int, list[list[Tensor]]] = {}  # weights of all stacks, by step
+            steps, losses = [], []
+            for step in looks(recipe.steps):
+                losses.append(
+                    np.concatenate(list(pool.map(lambda s, to=step: s.advance(to, stop), stacks)))
+                )
+                steps.append(step)
+                steps_done(step)
+                if hold_out is None:
+                    continue
+                outputs, target, weight = map(
+                    np.concatenate, zip(*pool.map(_Stack.held_out, stacks), strict=True)
+                )
+                hold_out.clock.look(step, scaled_loss(recipe.loss, outputs, target, weight))
+                kept[step] = [stack.copied() for stack in stacks]
+                wanted = hold_out.clock.wanted()
+                kept = {s: weights for s, weights in kept.items() if s in wanted}
+                if hold_out.clock.over():
+                    break
         finally:
             stop.set()  # after Ctrl-C the others end at their next step
-    return _joined(parts)
+    chosen = hold_out.clock.best() if hold_out else steps[-1]
+    weights = kept[chosen] if hold_out else [stack.members.weights for stack in stacks]
+    ends = [stack.ended(values) for stack, values in zip(stacks, weights, strict=True)]
+    return Trained(
+        weights=[np.concatenate(same) for same in zip(*(end for end, _ in ends), strict=True)],
+        steps=chosen,
+        moved=np.sum([moved for _, moved in ends], axis=0),
+        looks=steps,
+        losses=np.stack(losses),
+    )
 
 
 def auto_batch(n: float) -> int:
@@ -152,19 +206,19 @@ def auto_batch(n: float) -> int:
     return int(max(32, min(256, n // 50)))
 
 
-def auto_steps(n: float) -> int:
-    """Choose the number of steps for n rows: 20 √n."""
-    return math.ceil(20 * math.sqrt(n))
-
-
 def auto_rate(n: float) -> float:
     """Choose the learning rate for n rows: few rows are learned too well at a high one."""
     return min(2e-3, 5e-5 * math.sqrt(n))
 
 
-def n_stacks(n_members: int) -> int:
-    """Count the stacks into which members are divided."""
-    return -(-n_members // STACK)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Make threads whose products run on one core each; they end with the fit."""
+
+    def begin() -> None:
+        torch.set_num_threads(1)
+        torch.set_flush_denormal(True)
+
+    return ThreadPoolExecutor(threads, initializer=begin)
 
 
 class _Stack:
@@ -174,60 +228,56 @@ class _Stack:
         self,
         recipe: Recipe,
         sample: Sample,
-        held_out: Sample | None,
+        held: Sequence[NDArray[np.intp]],
         seeds: Sequence[int],
         factors: NDArray[np.float32],
     ) -> None:
-        self.recipe = recipe
+        self.recipe, self.held = recipe, held
         parameters = recipe.model.parameters(sample.x.shape[1], sample.target.shape[1])
         self.start = recipe.start.draw(parameters, seeds, sample.x, factors)
         self.decays = [recipe.weight_decay * (p.kind == "weight") for p in parameters]
         self.members = _members(recipe, self.start, seeds)
         self.factors = torch.from_numpy(factors).unsqueeze(1)  # (member, 1, input)
-        self.data = _tensors(sample)
-        self.held_out = _tensors(held_out) if held_out is not None else None
-        self.batches = _Batches(len(sample.x), recipe.batch_size, seeds)
+        self.data = tuple(map(torch.from_numpy, (sample.x, sample.target, sample.weight)))
+        self.batches = Batches(len(sample.x), recipe.batch_size, seeds, held)
+        self.rows = self.batches.endless()
+        self.step = 0
 
-    def train(self, stop: threading.Event, epoch_done: Callable[[], None]) -> Trained:
-        """Go through the epochs; with held-out rows, each member keeps its best weights."""
-        losses: list[Tensor] = []
-        best = _Best(self.members, self.recipe.patience)
-        for epoch in range(self.recipe.epochs):
-            if stop.is_set() or best.settled:
-                break
-            losses.append(self._epoch(epoch, stop))
-            if self.held_out is not None:
-                x, target, weight = self.held_out
-                outputs = self.members.outputs(x * self.factors)
-                best.look(mean_loss(self.recipe.loss, outputs, target, weight))
-            epoch_done()
-        weights = best.weights if self.held_out is not None else self.members.weights
-        weights[0].mul_(self.factors)  # w · (a x) is (w a) · x
-        end = [weight.numpy() for weight in weights]
-        return Trained(
-            weights=end,
-            moved=movement(self.start[0] * self.factors.numpy(), end[0], end[2]),
-            losses=torch.stack(losses).numpy(),
-            held_out_losses=best.seen(),
-        )
-
-    def _epoch(self, epoch: int, stop: threading.Event) -> Tensor:
-        """Take the steps of one epoch, and give each member's mean loss, shape (member,)."""
-        n_batches = self.batches.count
-        total = torch.zeros(self.members.n_members)
-        for place, rows in enumerate(self.batches.of(epoch)):
-            if stop.is_set():
-                break
-            progress = (epoch * n_batches + place + 0.5) / (self.recipe.epochs * n_batches)
+    def advance(self, to: int, stop: threading.Event) -> NDArray[np.float32]:
+        """Go on to step `to`, and give each member's mean loss on the way, shape (member,)."""
+        total, first = torch.zeros(self.members.n_members), self.step
+        while self.step < to and not stop.is_set():
+            rows = next(self.rows)
             x, target, weight = (part if rows is None else part[rows] for part in self.data)
             total += self.members.step(
                 x * self.factors,
                 target,
                 weight,
-                rate=self.recipe.rate(progress),
+                rate=self.recipe.rate((self.step + 0.5) / self.recipe.steps),
                 decay=self.decays,
             )
-        return total / n_batches
+            self.step += 1
+        return (total / max(1, self.step - first)).numpy()
+
+    def held_out(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Give outputs, targets and weights of the rows that each member holds out, one by one."""
+        most = max(map(len, self.held))
+        places = np.stack([np.resize(rows, most) for rows in self.held])  # a shorter one repeats
+        x, target, weight = (part[torch.from_numpy(places)] for part in self.data)
+        outputs = self.members.outputs(x * self.factors)
+        real = torch.tensor([[place < len(rows) for place in range(most)] for rows in self.held])
+        parts = [part[real].double().numpy() for part in (outputs, target, weight)]
+        return parts[0], parts[1], parts[2]
+
+    def copied(self) -> list[Tensor]:
+        """Copy the weights as they are now."""
+        return [weight.clone() for weight in self.members.weights]
+
+    def ended(self, weights: Sequence[Tensor]) -> tuple[list[Weights], NDArray[np.float64]]:
+        """Give weights for inputs without factors, and how far they moved each input."""
+        weights[0].mul_(self.factors)  # w · (a x) is (w a) · x
+        end = [weight.numpy() for weight in weights]
+        return end, movement(self.start[0] * self.factors.numpy(), end[0], end[2])
 
 
 def _members(recipe: Recipe, start: Sequence[Weights], seeds: Sequence[int]) -> Members:
@@ -238,89 +288,45 @@ def _members(recipe: Recipe, start: Sequence[Weights], seeds: Sequence[int]) -> 
     )
 
 
-class _Batches:
-    """The rows of each step: every epoch each member goes through all of them in an own order."""
+class Batches:
+    """The rows of each step: every epoch each member goes through its rows in an own order.
 
-    def __init__(self, n_rows: int, batch_size: int, seeds: Sequence[int]) -> None:
-        self.n_rows = n_rows
-        self.count = -(-n_rows // batch_size)
-        self.size = -(-n_rows // self.count)  # as equal as they can be
+    Parameters
+    ----------
+    n_rows, batch_size : int
+        Rows there are, and rows a step at most.
+    seeds : sequence of int
+        One a member.
+    held : sequence of array
+        Rows that each member does not learn from; none without. Of a member that holds out fewer
+        than another, as many rows sit out each epoch, others each time.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        batch_size: int,
+        seeds: Sequence[int],
+        held: Sequence[NDArray[np.intp]] = (),
+    ) -> None:
+        self.n_rows, self.held = n_rows, held
+        self.learned = n_rows - max(map(len, held), default=0)  # rows of an epoch
+        self.count = -(-self.learned // batch_size)
+        self.size = -(-self.learned // self.count)  # as equal as they can be
         self.stream = Streams(seeds, "batches")
 
     def of(self, epoch: int) -> Iterator[Tensor | None]:
         """Give the rows of each batch of an epoch, shape (member, batch); None means all rows."""
-        if self.count == 1:
+        if self.count == 1 and self.learned == self.n_rows:
             yield None
             return
         keys = self.stream.words(epoch * self.n_rows, self.n_rows)
-        yield from torch.split(torch.from_numpy(keys.argsort(axis=1)), self.size, dim=1)
+        for mine, rows in zip(keys, self.held, strict=False):
+            mine[rows] = np.iinfo(keys.dtype).max  # to the end, which is cut off
+        order = keys.argsort(axis=1, kind="stable")[:, : self.learned]
+        yield from torch.split(torch.from_numpy(order), self.size, dim=1)
 
-
-class _Best:
-    """Each member's best weights by its loss on held-out rows, until its patience ends."""
-
-    def __init__(self, members: Members, patience: int | None) -> None:
-        self.members, self.patience = members, patience
-        self.lowest = torch.full((members.n_members,), torch.inf)
-        self.stale = torch.zeros(members.n_members, dtype=torch.int64)
-        self.weights = [weight.clone() for weight in members.weights]
-        self.losses: list[Tensor] = []
-
-    @property
-    def settled(self) -> bool:
-        """Whether no member goes on."""
-        return self.patience is not None and bool((self.stale >= self.patience).all())
-
-    def look(self, loss: Tensor) -> None:
-        """Note the losses (member,) after an epoch; a member whose patience has ended is done."""
-        going = self.stale < (math.inf if self.patience is None else self.patience)
-        better = going & (loss < self.lowest)
-        self.lowest = torch.where(better, loss, self.lowest)
-        self.stale = torch.where(better, 0, self.stale + 1)
-        for kept, weight in zip(self.weights, self.members.weights, strict=True):
-            kept[better] = weight[better]
-        self.losses.append(torch.where(going, loss, torch.nan))
-
-    def seen(self) -> NDArray[np.float32]:
-        """Give all losses noted, shape (epoch, member)."""
-        shape = (len(self.losses), self.members.n_members)
-        return torch.stack(self.losses).numpy() if self.losses else np.empty(shape, np.float32)
-
-
-def mean_loss(loss: MemberLoss, outputs: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """Give each member's weighted mean loss over all rows, shape (member,)."""
-    if loss == "square":
-        each = 0.5 * (outputs - target).square()
-    elif loss == "logistic":
-        each = torch.nn.functional.softplus(outputs) - target * outputs
-    else:
-        each = -target * outputs.log_softmax(dim=2)
-    return (each.sum(dim=2) * weight).mean(dim=1)
-
-
-def _tensors(sample: Sample) -> tuple[Tensor, Tensor, Tensor]:
-    return (
-        torch.from_numpy(sample.x),
-        torch.from_numpy(sample.target),
-        torch.from_numpy(sample.weight),
-    )
-
-
-def _joined(parts: Sequence[Trained]) -> Trained:
-    """Put the members of all stacks side by side."""
-    return Trained(
-        weights=[np.concatenate(same) for same in zip(*(p.weights for p in parts), strict=True)],
-        moved=np.sum([part.moved for part in parts], axis=0),
-        losses=_beside([part.losses for part in parts]),
-        held_out_losses=_beside([part.held_out_losses for part in parts]),
-    )
-
-
-def _beside(curves: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Join curves (epoch, member) of unequal lengths; what a shorter one lacks is NaN."""
-    longest = max(map(len, curves))
-    padded = [
-        np.pad(curve, ((0, longest - len(curve)), (0, 0)), constant_values=np.nan)
-        for curve in curves
-    ]
-    return np.concatenate(padded, axis=1)
+    def endless(self) -> Iterator[Tensor | None]:
+        """Give batches, one epoch after the other."""
+        for epoch in count():
+            yield from self.of(epoch)

@@ -7,16 +7,28 @@ from contextlib import contextmanager
 from math import inf
 from numbers import Integral, Real
 
+import numpy as np
+
 from petridish.naming import UserError, nearest
 
 
-def whole(estimator: object, name: str, *, otherwise: str = "") -> int:
-    """Read a whole number of at least 1; `otherwise` names a word that may stand for it."""
+def whole(estimator: object, name: str, *, least: int = 1, otherwise: str = "") -> int:
+    """Read a whole number of at least `least`; `otherwise` names a word that may stand for it."""
     value = getattr(estimator, name)
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         words = f", or {otherwise!r}" if otherwise else ""
-        raise UserError(_refusal(estimator, name, f"Give a whole number of at least 1{words}."))
+        raise UserError(
+            _refusal(estimator, name, f"Give a whole number of at least {least}{words}.")
+        )
     return int(value)
+
+
+def choice(estimator: object, name: str) -> bool:
+    """Read True or False."""
+    value = getattr(estimator, name)
+    if not isinstance(value, bool | np.bool_):
+        raise UserError(_refusal(estimator, name, "Give True or False."))
+    return bool(value)
 
 
 def number(estimator: object, name: str, *, otherwise: str = "") -> float:
@@ -36,11 +48,11 @@ def share(estimator: object, name: str) -> float:
     return float(value)
 
 
-def part(estimator: object, name: str, *, least: float = 0.0) -> float:
-    """Read a number from `least` to below 1."""
+def part(estimator: object, name: str) -> float:
+    """Read a number from 0 to below 1."""
     value = getattr(estimator, name)
-    if not _is_number(value) or not least <= value < 1:
-        raise UserError(_refusal(estimator, name, f"Give a number from {least:g} to below 1."))
+    if not _is_number(value) or not 0 <= value < 1:
+        raise UserError(_refusal(estimator, name, "Give a number from 0 to below 1."))
     return float(value)
 
 
@@ -61,15 +73,15 @@ def _refusal(estimator: object, name: str, what_to_do: str) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Give what is to be called after each of `total` parts; a bar on standard error if shown."""
+def progress(title: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Give what is to be told how many of `total` are done; a bar on standard error if shown."""
     if not shown:
-        yield lambda: None
+        yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
+        yield lambda done: bar.update(task, completed=done)
         bar.update(task, completed=total)  # members that stopped early have nothing left to do

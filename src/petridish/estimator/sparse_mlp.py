@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from petridish.estimator.clock import Clock, deal_folds, most_steps, usual_steps
 from petridish.estimator.features import Columns, Preprocessing, Scale
 from petridish.estimator.fitting import (
+    Batches,
+    HoldOut,
     RateSchedule,
     Recipe,
     Sample,
     Trained,
     auto_batch,
     auto_rate,
-    auto_steps,
-    n_stacks,
     train_members,
 )
 from petridish.estimator.importance import shares
 from petridish.estimator.outputs import outputs_of
-from petridish.estimator.reading import number, part, progress, share, whole, word
+from petridish.estimator.reading import choice, number, part, progress, share, whole, word
 from petridish.estimator.relevance import relevance, weighing_members
 from petridish.estimator.rows import merge_rows, n_rows_meant
 from petridish.estimator.start import AsIn, AtData, Start
@@ -63,8 +62,7 @@ class _SparseMLP(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no t
     batch_size: int | Literal["auto"]
     epochs: int | Literal["auto"]
     early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
+    n_folds: int
     random_state: Any
     verbose: bool | int
 
@@ -93,37 +91,36 @@ class _SparseMLP(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no t
         loss_weight: Floats,
         *,
         loss: MemberLoss,
-        classes: Places | None,
+        order: NDArray[Any],
     ) -> None:
-        """Learn columns from `row_weight`, train by `loss_weight`, and set what fit shares."""
+        """Learn columns from `row_weight`, train by `loss_weight`, and set what fit shares.
+
+        Rows are dealt into folds by `order`: their classes or values.
+        """
         word(self, "preprocessing", get_args(Preprocessing))
         rng = check_random_state(self.random_state)
-        split = int(rng.randint(2**31 - 1))
+        deal = int(rng.randint(2**31 - 1))
         seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=whole(self, "n_members"))]
-        rows, held = self._held_out(len(x), classes, split)
-        self.columns_ = Columns.fit(x[rows], row_weight[rows], self.preprocessing)
-        samples = [
-            Sample(self.columns_.inputs(x[part]), target[part], _mean_one(loss_weight[part]))
-            for part in (rows, held)
-        ]
-        n = n_rows_meant(row_weight[rows])
-        recipe = self._recipe(n, len(rows), self.columns_.n_inputs, loss)
-        self.relevance_ = relevance(samples[0].x, target[rows], row_weight[rows], n)
+        n = n_rows_meant(row_weight)
+        self.columns_ = Columns.fit(x, row_weight, self.preprocessing)
+        inputs = self.columns_.inputs(x)
+        hold_out = self._hold_out(n, order, len(seeds), deal)
+        recipe = self._recipe(n, len(x), hold_out, loss)
+        self.relevance_ = relevance(inputs, target, row_weight, n)
         factors = np.ones((len(seeds), self.columns_.n_inputs), np.float32)
         factors[weighing_members(len(seeds), share(self, "relevance"))] = self.relevance_
-        total = recipe.epochs * n_stacks(len(seeds))
-        with progress(type(self).__name__, total, shown=bool(self.verbose)) as epoch_done:
+        with progress(type(self).__name__, recipe.steps, shown=bool(self.verbose)) as steps_done:
             trained = train_members(
                 recipe,
-                samples[0],
-                samples[1] if len(held) else None,
+                Sample(inputs, target, (loss_weight / loss_weight.mean()).astype(np.float32)),
                 seeds,
+                hold_out=hold_out,
                 factors=factors,
-                epoch_done=epoch_done,
+                steps_done=steps_done,
             )
-        self._keep(recipe, trained)
+        self._keep(recipe, trained, hold_out)
 
-    def _keep(self, recipe: Recipe, trained: Trained) -> None:
+    def _keep(self, recipe: Recipe, trained: Trained, hold_out: HoldOut | None) -> None:
         """Set the fitted attributes."""
         if not all(np.isfinite(weight).all() for weight in trained.weights):
             raise UserError(
@@ -132,23 +129,21 @@ class _SparseMLP(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no t
             )
         self.network_ = recipe.model
         self.weights_ = trained.weights
-        self.n_iter_ = len(trained.losses)
-        self.loss_curve_ = np.nanmean(trained.losses, axis=1)
-        self.validation_loss_curve_ = (
-            np.nanmean(trained.held_out_losses, axis=1) if self.early_stopping else None
-        )
+        self.n_iter_ = trained.steps
+        self.looks_ = np.array(trained.looks)
+        self.loss_curve_ = trained.losses.mean(axis=1)
+        self.validation_loss_curve_ = np.array(hold_out.clock.losses) if hold_out else None
         self.feature_importances_ = shares(trained.moved, self.columns_)
 
-    def _held_out(self, n_rows: int, classes: Places | None, seed: int) -> tuple[Places, Places]:
-        """Give the rows to learn from and those to stop by; classes keep their shares in both."""
-        rows = np.arange(n_rows)
-        if not self.early_stopping:
-            return rows, rows[:0]
-        size = part(self, "validation_fraction", least=0.01)
-        kept, held = train_test_split(rows, test_size=size, random_state=seed, stratify=classes)
-        return np.sort(kept), np.sort(held)
+    def _hold_out(self, n: float, order: NDArray[Any], n_members: int, seed: int) -> HoldOut | None:
+        """Deal the rows into folds; rows too few for two in each are all learned from."""
+        n_folds = whole(self, "n_folds", least=2)
+        if not choice(self, "early_stopping") or len(order) < 2 * n_folds:
+            return None
+        clock = Clock(usual_steps(n), n * min(1, n_members / n_folds))
+        return HoldOut(deal_folds(order, n_folds, seed), n_folds, clock)
 
-    def _recipe(self, n: float, n_rows: int, n_inputs: int, loss: MemberLoss) -> Recipe:
+    def _recipe(self, n: float, n_rows: int, hold_out: HoldOut | None, loss: MemberLoss) -> Recipe:
         """Read the parameters of training, and refuse what cannot be meant.
 
         `n` is the number of rows meant, `n_rows` that of distinct ones.
@@ -161,20 +156,20 @@ class _SparseMLP(BaseEstimator):  # type: ignore[misc] # scikit-learn ships no t
         batch = auto_batch(n)
         if self.batch_size != "auto":
             batch = whole(self, "batch_size", otherwise="auto")
-        epochs = ceil(auto_steps(n) / ceil(n_rows / batch))
+        steps = most_steps(n) if hold_out else usual_steps(n)
         if self.epochs != "auto":
-            epochs = whole(self, "epochs", otherwise="auto")
+            held = [hold_out.rows(0)] if hold_out else []
+            steps = whole(self, "epochs", otherwise="auto") * Batches(n_rows, batch, [], held).count
         return Recipe(
             model=MLP(width, (width,) * (depth - 1)),
-            start=self._start(n_inputs),
+            start=self._start(self.columns_.n_inputs),
             loss=loss,
             learning_rate=rate,
             weight_decay=number(self, "weight_decay"),
             schedule=schedule,
             batch_size=batch,
-            epochs=epochs,
+            steps=steps,
             dropout=part(self, "dropout"),
-            patience=whole(self, "n_iter_no_change") if self.early_stopping else None,
         )
 
     def _start(self, n_inputs: int) -> Start:
@@ -234,19 +229,20 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
         Of AdamW, at its largest. "auto": 5e-5 √n_samples, but at most 2e-3.
     weight_decay : float, default=0.0
         AdamW's, for weights; biases do not decay.
-    schedule : "cosine", "linear" or "constant", default="cosine"
-        How the learning rate falls to 0 over the epochs.
+    schedule : "constant", "cosine" or "linear", default="constant"
+        How the learning rate falls to 0 over the epochs, if it does.
     batch_size : int or "auto", default="auto"
         Rows a step. "auto": n_samples / 50, but from 32 to 256.
     epochs : int or "auto", default="auto"
-        Passes over the rows. "auto": as many as make 20 √n_samples steps.
-    early_stopping : bool, default=False
-        Hold out a part of the rows, classes in their shares, stop each member when its loss
-        there has not improved for `n_iter_no_change` epochs, and keep its best weights.
-    validation_fraction : float, default=0.1
-        The part held out for early stopping.
-    n_iter_no_change : int, default=10
-        Patience of early stopping, in epochs.
+        Passes over the rows, at most. "auto": 20 √n_samples steps or 2000, whichever is more;
+        without early stopping 12 √n_samples.
+    early_stopping : bool, default=True
+        Cut the rows into `n_folds` parts with the same share of each class or range of y; each
+        member learns from all parts but one, and all keep the weights of the step after which
+        they told the parts that they did not learn from best (`petridish.estimator.clock`). Fewer
+        than 2 `n_folds` rows are all learned from.
+    n_folds : int, default=8
+        The number of these parts.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of rows by class; "balanced" gives each class the same weight.
     random_state : int, RandomState or None, default=None
@@ -277,11 +273,13 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
     relevance_ : array
         The factor of each input in the members that weigh them, from 0.1 to 1; `weights_` hold it.
     n_iter_ : int
-        Epochs trained, by the member that took longest.
-    loss_curve_ : array, shape (n_iter_,)
-        Mean training loss of the members in each epoch.
-    validation_loss_curve_ : array, shape (n_iter_,), or None
-        The same on held-out rows, with early stopping.
+        Steps that the weights have taken.
+    looks_ : array, shape (n_looks,)
+        Steps after which losses were noted; with early stopping they go beyond `n_iter_`.
+    loss_curve_ : array, shape (n_looks,)
+        Mean training loss of the members since the look before.
+    validation_loss_curve_ : array, shape (n_looks,), or None
+        Their loss on rows that they hold out, with early stopping: `clock.scaled_loss`.
 
     Notes
     -----
@@ -330,12 +328,11 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
         dropout: float = 0.3,
         learning_rate: float | Literal["auto"] = "auto",
         weight_decay: float = 0.0,
-        schedule: RateSchedule = "cosine",
+        schedule: RateSchedule = "constant",
         batch_size: int | Literal["auto"] = "auto",
         epochs: int | Literal["auto"] = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        early_stopping: bool = True,
+        n_folds: int = 8,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
@@ -354,8 +351,7 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
         self.batch_size = batch_size
         self.epochs = epochs
         self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
+        self.n_folds = n_folds
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
@@ -401,7 +397,7 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):  # type: ignore[misc]
             weight,
             weight * factors[codes],
             loss="logistic" if two else "cross_entropy",
-            classes=codes,
+            order=codes,
         )
         return self
 
@@ -504,19 +500,20 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
         Of AdamW, at its largest. "auto": 5e-5 √n_samples, but at most 2e-3.
     weight_decay : float, default=0.0
         AdamW's, for weights; biases do not decay.
-    schedule : "cosine", "linear" or "constant", default="cosine"
-        How the learning rate falls to 0 over the epochs.
+    schedule : "constant", "cosine" or "linear", default="constant"
+        How the learning rate falls to 0 over the epochs, if it does.
     batch_size : int or "auto", default="auto"
         Rows a step. "auto": n_samples / 50, but from 32 to 256.
     epochs : int or "auto", default="auto"
-        Passes over the rows. "auto": as many as make 20 √n_samples steps.
-    early_stopping : bool, default=False
-        Hold out a part of the rows, stop each member when its loss
-        there has not improved for `n_iter_no_change` epochs, and keep its best weights.
-    validation_fraction : float, default=0.1
-        The part held out for early stopping.
-    n_iter_no_change : int, default=10
-        Patience of early stopping, in epochs.
+        Passes over the rows, at most. "auto": 20 √n_samples steps or 2000, whichever is more;
+        without early stopping 12 √n_samples.
+    early_stopping : bool, default=True
+        Cut the rows into `n_folds` parts with the same share of each class or range of y; each
+        member learns from all parts but one, and all keep the weights of the step after which
+        they told the parts that they did not learn from best (`petridish.estimator.clock`). Fewer
+        than 2 `n_folds` rows are all learned from.
+    n_folds : int, default=8
+        The number of these parts.
     random_state : int, RandomState or None, default=None
         A whole number gives the same bits at every fit on one machine, whatever the number of
         threads, processes, and the order of the rows.
@@ -547,11 +544,13 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
     relevance_ : array
         The factor of each input in the members that weigh them, from 0.1 to 1; `weights_` hold it.
     n_iter_ : int
-        Epochs trained, by the member that took longest.
-    loss_curve_ : array, shape (n_iter_,)
-        Mean training loss of the members in each epoch.
-    validation_loss_curve_ : array, shape (n_iter_,), or None
-        The same on held-out rows, with early stopping.
+        Steps that the weights have taken.
+    looks_ : array, shape (n_looks,)
+        Steps after which losses were noted; with early stopping they go beyond `n_iter_`.
+    loss_curve_ : array, shape (n_looks,)
+        Mean training loss of the members since the look before.
+    validation_loss_curve_ : array, shape (n_looks,), or None
+        Their loss on rows that they hold out, with early stopping: `clock.scaled_loss`.
 
     Notes
     -----
@@ -596,12 +595,11 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
         dropout: float = 0.1,
         learning_rate: float | Literal["auto"] = "auto",
         weight_decay: float = 0.0,
-        schedule: RateSchedule = "cosine",
+        schedule: RateSchedule = "constant",
         batch_size: int | Literal["auto"] = "auto",
         epochs: int | Literal["auto"] = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        early_stopping: bool = True,
+        n_folds: int = 8,
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
@@ -619,8 +617,7 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
         self.batch_size = batch_size
         self.epochs = epochs
         self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
+        self.n_folds = n_folds
         self.random_state = random_state
         self.verbose = verbose
 
@@ -668,7 +665,7 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
         self.n_outputs_ = values.shape[1]
         self.target_scale_ = Scale.fit(values, weight)
         target = self.target_scale_.forward(values).astype(np.float32)
-        self._fit_members(x, target, weight, weight, loss="square", classes=None)
+        self._fit_members(x, target, weight, weight, loss="square", order=values[:, 0])
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -687,8 +684,3 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):  # type: ignore[misc]
         mean = self._outputs(X).mean(axis=0)
         predicted = self.target_scale_.backward(mean)
         return predicted[:, 0] if self.n_outputs_ == 1 else predicted
-
-
-def _mean_one(weight: Floats) -> NDArray[np.float32]:
-    """Scale weights so that their mean is 1."""
-    return (weight / weight.mean()).astype(np.float32) if len(weight) else weight.astype(np.float32)
