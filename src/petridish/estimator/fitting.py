@@ -1,4 +1,4 @@
-"""Training the members of an estimator: stacks of two, one thread a stack.
+"""Training the members of an estimator: stacks of four, one thread a stack.
 
 How the members are divided, what each draws and the order of its sums depend on the recipe and the
 seeds alone: a machine with more cores gives the same bits sooner.
@@ -30,7 +30,7 @@ from petridish.seeds import Streams
 from petridish.training.members import MemberLoss, Members
 from petridish.training.optimisers import AdamW
 
-STACK = 2  # members trained as one program: fewer cost more overhead, more leave cores idle
+STACK = 4  # members trained as one program: fewer wait for each other in Python
 
 RateSchedule = Literal["cosine", "linear", "constant"]
 
