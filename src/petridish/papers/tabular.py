@@ -244,6 +244,17 @@ def optimisers(tables: Sequence[Table]) -> Sweep:
     )
 
 
+def momentum(tables: Sequence[Table]) -> Sweep:
+    """Sweep widths and starts under SGD with momentum: does what width does depend on Adam?"""
+    return joined(
+        [
+            networks(table, m, widths=(100, 300, 1000), optimisers=(SGD(0.9),), trials=10)
+            for table in tables
+            for m in samples(table, (60, 200))
+        ]
+    )
+
+
 def smoke(*, models: Sequence[Contender]) -> Sweep:
     """Sweep tiny networks and a few other models on tables that come with scikit-learn."""
     parts = []
@@ -265,6 +276,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
             "laptop": grid(tables, (60, 200, 600, 2000), trials=10),
             "fractions": three_fractions(tables, trials=3),
             "optimisers": optimisers(tables),
+            "momentum": momentum(tables),
             "paper": whole_grid(tables),
         },
         claims=(
