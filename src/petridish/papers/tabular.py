@@ -245,7 +245,7 @@ def optimisers(tables: Sequence[Table]) -> Sweep:
 
 
 def momentum(tables: Sequence[Table]) -> Sweep:
-    """Sweep widths and starts under SGD with momentum: does what width does depend on Adam?"""
+    """Sweep widths and starts under SGD with momentum, which width may like better than Adam."""
     return joined(
         [
             networks(table, m, widths=(100, 300, 1000), optimisers=(SGD(0.9),), trials=10)
