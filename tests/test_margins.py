@@ -1,0 +1,232 @@
+"""Maximum margins: closed forms, the linear programme, and networks that attain them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from petridish.groups import Group, cyclic, find_group, real_irreps
+from petridish.naming import UserError
+from petridish.theory.margin_networks import (
+    Neurons,
+    all_bits,
+    all_pairs,
+    group_network,
+    margins,
+    memorising_network,
+    modular_network,
+    parity_network,
+)
+from petridish.theory.margins import (
+    condition,
+    group_margin,
+    modular_margin,
+    parity_margin,
+    theorem_applies,
+    theorem_margin,
+)
+
+Floats = NDArray[np.float64]
+GROUPS = (
+    *("Z2", "Z3", "Z4", "Z6", "Z7", "S3", "S4", "D4", "D5", "D6", "Q8", "A4", "A5"),
+    *("Z2xZ2", "Z2xS3", "Q8xZ3", "Z3xZ3"),
+)
+APPLIES = {"Z2", "S3", "S4", "D4", "D5", "D6", "Z2xZ2", "Z2xS3"}
+
+
+@pytest.mark.parametrize("p", [3, 5, 7, 13, 23, 31])
+def test_the_network_for_addition_attains_its_margin(p: int) -> None:
+    """Theorem 7.7: width 4(p - 1), every pair and every wrong answer on the margin."""
+    network = modular_network(p)
+    found = margins(network, *all_pairs(cyclic(p)))
+
+    assert network.width == 4 * (p - 1)
+    np.testing.assert_allclose(found, modular_margin(p), rtol=1e-9)
+    assert group_margin(cyclic(p)).margin == pytest.approx(modular_margin(p), rel=1e-9)
+
+
+def test_margins_by_hand() -> None:
+    """Z3: √(2/27) / (2√3); the parity of one bit: 1! √(2/4)."""
+    assert modular_margin(3) == pytest.approx(0.0785674, abs=1e-7)
+    assert parity_margin(1) == pytest.approx(np.sqrt(0.5))
+    assert parity_margin(4) == pytest.approx(24 * np.sqrt(2 / 3125))
+
+
+def test_the_network_for_addition_has_the_phases_of_the_theorem() -> None:
+    """θ_u + θ_v = θ_w for every neuron, read off its Fourier coefficients."""
+    p = 11
+    network = modular_network(p)
+    for weights, w in zip(network.inputs, network.outputs, strict=True):
+        spectra = np.fft.rfft([weights[:p], weights[p:], w], axis=1)
+        frequency = int(np.abs(spectra[0]).argmax())
+        power = np.abs(spectra) ** 2
+        phases = np.angle(spectra[:, frequency])
+
+        assert np.allclose(power[:, frequency], power.sum(axis=1))
+        assert np.cos(phases[0] + phases[1] - phases[2]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_networks_for_groups_attain_their_margins(name: str) -> None:
+    """On every pair; it is Theorem 7.9's where that applies, and all wrong answers on it."""
+    group = find_group(name)
+    certificate = group_margin(group)
+    network = group_network(group)
+    x, y = all_pairs(group)
+    found = margins(network, x, y)
+
+    assert found.min() == pytest.approx(certificate.margin, rel=1e-9)
+    assert certificate.shares.sum() == pytest.approx(1)
+    assert certificate.weights.sum() == pytest.approx(1)
+    assert theorem_applies(group) == (name in APPLIES)
+    if name in APPLIES:
+        assert certificate.margin == pytest.approx(theorem_margin(group), rel=1e-9)
+        np.testing.assert_allclose(found, certificate.margin, rtol=1e-9)
+        sizes = np.array([irrep.dimension for irrep in real_irreps(group)], float)
+        expected = sizes[1:] ** 2.5 / (sizes[1:] ** 2.5).sum()
+        np.testing.assert_allclose(certificate.shares[1:], expected)
+
+
+def test_the_network_for_s5_attains_its_margin() -> None:
+    """On the pairs with the first and the last element, 240 of 14 400: the others are alike."""
+    group = find_group("S5")
+    x, y = all_pairs(group)
+    some = np.isin(np.arange(len(x)) // 120, (0, 119))
+    network = group_network(group)
+
+    assert network.width == 2 * (1 + 2 * 4**3 + 2 * 5**3 + 6**3)
+    np.testing.assert_allclose(margins(network, x[some], y[some]), theorem_margin(group), rtol=1e-9)
+    assert group_margin(group).margin == pytest.approx(theorem_margin(group), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in GROUPS if name not in ("A5", "Q8xZ3", "S4")])
+def test_no_neuron_does_better_under_the_certificates_weights(name: str) -> None:
+    """The upper bound: neurons of norm 1, made better from 40 starts, come to γ* and not above.
+
+    What is made larger, one weight vector at a time, is the weighted mean margin [TH Lemma 7.5].
+    """
+    group = find_group(name)
+    certificate = group_margin(group)
+    rng = np.random.default_rng(0)
+    best = max(_climbed(group, certificate.weights, rng) for _ in range(40))
+
+    assert best == pytest.approx(certificate.margin, rel=1e-6)
+
+
+def _climbed(group: Group, weights: Floats, rng: np.random.Generator) -> float:
+    """Make a random neuron's weighted mean margin as large as it gets.
+
+    With wrong answers c(ab)… weighed by their class, it is 2 E[u(a) v(b) w'(ab)] with w' = w minus
+    the weighted mean of w over wrong answers; the squares have the mean 0.
+    """
+    order = group.order
+    wrong = np.zeros((order, order))  # (answer, right answer): the weight of a class, spread evenly
+    for members, weight in zip(group.classes, weights, strict=True):
+        for member in members:
+            wrong[group.table[member, np.arange(order)], np.arange(order)] += weight / len(members)
+    project = np.eye(order) - wrong.T  # w'(g) = w(g) - Σ weight w(answer)
+    u, v, w = rng.normal(size=(3, order))
+    unit = 1 / np.sqrt(3)
+    for _ in range(400):
+        answers = (project @ w)[group.table]
+        u = answers @ v
+        u *= unit / np.linalg.norm(u)
+        v = u @ answers
+        v *= unit / np.linalg.norm(v)
+        sums = np.zeros(order)
+        np.add.at(sums, group.table, u[:, None] * v)
+        w = project.T @ sums
+        w *= unit / np.linalg.norm(w)
+    return float(2 * u @ (project @ w)[group.table] @ v / order**2)
+
+
+def test_a_group_that_fails_the_condition_leaves_a_representation_out() -> None:
+    """A5: the class of (1 2)(3 4) has a positive sum [TH §D.9.2].
+
+    The 5d representation has no neurons, answers wrong by that class are off the margin, and the
+    margin is larger than Theorem 7.9's formula.
+    """
+    group = find_group("A5")
+    certificate = group_margin(group)
+    positive = np.flatnonzero(condition(group) > 0) + 1
+
+    assert [group.elements[group.classes[place][0]] for place in positive] == ["(2 3)(4 5)"]
+    assert certificate.shares[-1] == pytest.approx(0, abs=1e-12)
+    assert certificate.weights[positive] == pytest.approx(0, abs=1e-12)
+    assert certificate.margin / theorem_margin(group) == pytest.approx(1.034221, abs=1e-6)
+
+
+def test_remembering_every_pair_has_a_smaller_margin() -> None:
+    """The one-hot network is right everywhere, dense in frequencies, and far from γ*."""
+    p = 7
+    network = memorising_network(cyclic(p))
+    x, y = all_pairs(cyclic(p))
+    logits = network.logits(x)
+    power = np.abs(np.fft.fft(network.inputs[:, :p], axis=1)) ** 2
+
+    assert network.width == 2 * p**2
+    np.testing.assert_allclose(logits, np.eye(p)[y], atol=1e-12)
+    assert np.allclose(power, 1)
+    # Each of 2p² neurons has the squared norm 2 + 1/16, and every margin is 1.
+    assert margins(network, x, y).min() == pytest.approx(1 / (2 * p**2 * (2 + 1 / 16) ** 1.5))
+    assert margins(network, x, y).min() < 0.21 * modular_margin(p)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 1), (4, 2), (6, 3), (10, 4), (6, 5), (6, 6)])
+def test_the_network_for_parity_attains_its_margin(n: int, k: int) -> None:
+    """Theorem 7.8: width 2^(k-1), every input on the margin, |u_j| = ‖w‖ on the support."""
+    network = parity_network(n, k)
+
+    assert network.width == 2 ** (k - 1)
+    np.testing.assert_allclose(margins(network, *all_bits(n, k)), parity_margin(k), rtol=1e-9)
+    sizes = np.linalg.norm(network.outputs, axis=1)
+    assert np.allclose(np.abs(network.inputs[:, :k]), sizes[:, None])
+    assert not network.inputs[:, k:].any()
+    assert (network.inputs[:, :k].prod(axis=1) * (network.outputs @ [1, -1]) > 0).all()
+
+
+def test_margins_are_those_of_the_definition() -> None:
+    """By hand, for random weights: right minus each wrong answer, over Σ‖ω‖^(k+1)."""
+    rng = np.random.default_rng(3)
+    network = Neurons(rng.normal(size=(5, 3)), rng.normal(size=(5, 4)), power=3)
+    x, y = rng.normal(size=(6, 3)), rng.integers(0, 4, 6)
+    neurons = list(zip(network.inputs, network.outputs, strict=True))
+    norm = sum(np.linalg.norm([*u, *w]) ** 4 for u, w in neurons)
+    for example, wrong in product(range(6), range(3)):
+        logits = sum(w * (u @ x[example]) ** 3 for u, w in neurons)
+        others = [c for c in range(4) if c != y[example]]
+        expected = (logits[y[example]] - logits[others[wrong]]) / norm
+        assert margins(network, x, y)[example, wrong] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (
+            lambda: modular_margin(8),
+            "modular_margin: p=8 is even. Give an odd one, or ask group_margin.",
+        ),
+        (
+            lambda: modular_network(8),
+            "modular_network: p=8 is even. Give an odd one, or ask group_network.",
+        ),
+        (lambda: modular_margin(2), "modular_margin: p=2. Give a whole number of at least 3."),
+        (lambda: parity_margin(0), "parity_margin: k=0. Give a whole number of at least 1."),
+        (
+            lambda: parity_network(3, 4),
+            "parity_network: n=3 is less than k=4. Give at least k bits.",
+        ),
+        (
+            lambda: group_margin(find_group("Z1")),
+            "Z1 has one element, so that no answer is wrong. Give a larger.",
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes(ask: object, sentence: str) -> None:
+    """One sentence each."""
+    with pytest.raises(UserError) as error:
+        ask()  # type: ignore[operator] # a function of nothing
+    assert str(error.value) == sentence
