@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from petridish.analysis.cells import Grid, grid
 from petridish.analysis.frontier import replayed_frontiers
+from petridish.figures import NothingToDraw
 from petridish.papers import EXPERIMENTS
-from petridish.records import read_record, summary
+from petridish.records import PROVENANCE, read_record, summary, write_record
 from petridish.sweeps.adaptive import first_seeds
 
 RECORDS = sorted(
@@ -81,3 +84,22 @@ def test_every_cell_that_is_not_settled_has_its_full_seeds() -> None:
     wanted = first_seeds(counts.outcome[..., :50]).sum(axis=-1)
 
     assert np.all(counts.runs >= wanted)
+
+
+def test_a_figure_that_a_scale_cannot_show_is_left_out(tmp_path: Path) -> None:
+    """The record is whole without it."""
+    folder = next(folder for folder in RECORDS if folder.name.endswith("PF-7-laptop"))
+    runs = read_record(folder).with_columns(
+        *(pl.lit("1").alias(name) for name in (*PROVENANCE, "key", "spec"))
+    )
+
+    def nothing(table: pl.DataFrame, title: str) -> Figure:
+        raise NothingToDraw("There is nothing.")
+
+    experiment = replace(EXPERIMENTS["PF-7"], figures={"none": nothing})
+    sweep = experiment.scales["smoke"]
+    files = write_record(experiment, "smoke", sweep, runs, [], tmp_path)
+
+    assert sorted(file.name for file in files) == [
+        *("runs.parquet", "spec.json", "summary.csv", "verdicts.json")
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,7 @@ def write_record(
 
     A README beside them is for the hand: what surprised us.
     """
-    from petridish.figures.style import save_png
+    from petridish.figures.style import NothingToDraw, save_png
 
     title = f"{experiment.id}, {scale}: {experiment.title}"
     makers = runs.select(PROVENANCE).unique().sort(PROVENANCE).to_dicts()
@@ -166,7 +167,8 @@ def write_record(
             f"The record {folder} cannot be written: {error.strerror}. Give another --out."
         ) from error
     for name, draw in experiment.drawings(sweep).items():
-        files.append(save_png(draw(runs, title), folder, name))
+        with suppress(NothingToDraw):  # such as gains with width, at a scale of one width
+            files.append(save_png(draw(runs, title), folder, name))
     return files
 
 

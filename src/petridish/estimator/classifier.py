@@ -37,9 +37,10 @@ class SparseMLPClassifier(ClassifierMixin, SparseMLPBase):  # type: ignore[misc]
     n_members : int, default=8
         Networks trained side by side, each from a start of its own; the probabilities are
         averaged.
-    preprocessing : "quantile", "standard" or "none", default="quantile"
+    preprocessing : "both", "quantile", "standard" or "none", default="both"
         Send each column to the normal quantiles of its ranks, or to mean 0 and deviation 1, or
-        leave it as it is.
+        leave it as it is. "both": of four members two see quantiles, and two z / √(1 + (z/3)²),
+        z being deviations from the mean.
     relevance : float, default=0.5
         Share of the members that scale columns, and draw those that a neuron starts with, by the
         variance of y that each explains alone; the other members treat all columns alike. Where
@@ -146,7 +147,7 @@ class SparseMLPClassifier(ClassifierMixin, SparseMLPBase):  # type: ignore[misc]
         sparsity: int | Literal["dense"] = 2,
         n_members: int = 8,
         *,
-        preprocessing: Preprocessing = "quantile",
+        preprocessing: Preprocessing = "both",
         relevance: float = 0.5,
         kinks: Kinks = "data",
         dropout: float = 0.3,

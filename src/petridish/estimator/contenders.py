@@ -361,7 +361,7 @@ class SparseMLP(Contender):
     depth: int = 2
     sparsity: int | str = 2
     n_members: int = 8
-    preprocessing: str = "quantile"
+    preprocessing: str = "both"
     relevance: float = 0.5
     kinks: str = "data"
     dropout: float = 0.3

@@ -12,10 +12,11 @@ from petridish.naming import UserError, nearest
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-Preprocessing = Literal["standard", "quantile", "none"]
+Preprocessing = Literal["both", "quantile", "standard", "none"]
 
 LARGEST = 1e6  # standard deviations from the mean: farther is cut, so that nothing overflows
 KNOTS = 256  # of a column's quantile function
+SOFT = 3.0  # deviations beyond which the second of two views flattens out
 RAREST = 1e-6  # probabilities nearer to 0 or 1 count as this: ±4.75 standard deviations
 
 
@@ -139,6 +140,8 @@ class Columns:
         Of the used columns; None leaves them as they are.
     quantiles : tuple of Quantiles
         One a used column, from `scale.shrunk` to normal quantiles; empty without them.
+    two_views : bool
+        Whether used columns come twice: as quantiles, and then standardised, z / √(1 + (z/3)²).
     """
 
     n_features: int
@@ -146,6 +149,7 @@ class Columns:
     marked: Places
     scale: Scale | None
     quantiles: tuple[Quantiles, ...] = ()
+    two_views: bool = False
 
     @staticmethod
     def fit(x: Floats, weight: Floats, preprocessing: Preprocessing = "standard") -> Columns:
@@ -166,17 +170,31 @@ class Columns:
             return Columns(x.shape[1], used, marked, scale)
         # Not of units: beside one value of 1e30, all others would have the same.
         quantiles = tuple(Quantiles.fit(column, weight) for column in scale.shrunk(x[:, used]).T)
-        return Columns(x.shape[1], used, marked, scale, quantiles)
+        return Columns(x.shape[1], used, marked, scale, quantiles, preprocessing == "both")
+
+    @property
+    def n_seen(self) -> int:
+        """Inputs that one network sees; a table without any column that varies gives one, 0."""
+        return max(1, len(self.used) + len(self.marked))
 
     @property
     def n_inputs(self) -> int:
-        """Inputs of the network; a table without any column that varies still gives one, 0."""
-        return max(1, len(self.used) + len(self.marked))
+        """Inputs in all: with two views more than a network sees."""
+        return self.n_seen + self.two_views * len(self.used)
 
     @property
     def source(self) -> Places:
         """The column that each input comes from."""
-        return np.concatenate([self.used, self.marked])
+        views = [self.used] * (1 + self.two_views)
+        return np.concatenate([*views, self.marked])
+
+    def seen(self, view: int) -> NDArray[np.bool_]:
+        """Say which inputs a network sees that looks at the quantiles (0) or the deviations (1)."""
+        place, count = np.arange(self.n_inputs), len(self.used)
+        if not self.two_views:
+            return place >= 0
+        mine: NDArray[np.bool_] = (place >= 2 * count) | (place // max(1, count) == view)
+        return mine
 
     def inputs(self, x: Floats) -> NDArray[np.float32]:
         """Give the network's inputs for rows of the table, shape (row, n_inputs)."""
@@ -186,10 +204,13 @@ class Columns:
         elif self.quantiles:
             columns = self.scale.shrunk(values).T
             maps = zip(self.quantiles, columns, strict=True)
-            z = np.stack([quantiles.forward(column) for quantiles, column in maps], axis=1)
+            z = np.array([quantiles.forward(column) for quantiles, column in maps]).T
+            if self.two_views:
+                far = self.scale.forward(values)
+                z = np.concatenate([z, far / np.sqrt(1 + np.square(far / SOFT))], axis=1)
         else:
             z = self.scale.forward(values)
         inputs = np.zeros((len(x), self.n_inputs), np.float32)
-        inputs[:, : len(self.used)] = np.where(np.isnan(z), 0.0, z)
-        inputs[:, len(self.used) : len(self.source)] = np.isnan(x[:, self.marked])
+        inputs[:, : z.shape[1]] = np.where(np.isnan(z), 0.0, z)
+        inputs[:, z.shape[1] : len(self.source)] = np.isnan(x[:, self.marked])
         return inputs

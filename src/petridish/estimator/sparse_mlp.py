@@ -102,9 +102,11 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
         inputs = self.columns_.inputs(x)
         hold_out = self._hold_out(n, order, len(seeds), deal)
         recipe = self._recipe(n, len(x), hold_out, loss)
-        self.relevance_ = relevance(inputs, target, row_weight, n)
+        self.relevance_ = self._relevance(inputs, target, row_weight, n)
         factors = np.ones((len(seeds), self.columns_.n_inputs), np.float32)
         factors[weighing_members(len(seeds), share(self, "relevance"))] = self.relevance_
+        for member, mine in enumerate(factors):
+            mine[~self.columns_.seen(member // 2 % 2)] = 0  # of four in a row, two see each view
         with progress(type(self).__name__, recipe.steps, shown=bool(self.verbose)) as steps_done:
             trained = train_members(
                 recipe,
@@ -115,6 +117,17 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
                 steps_done=steps_done,
             )
         self._keep(recipe, trained, hold_out)
+
+    def _relevance(
+        self, inputs: NDArray[np.float32], target: NDArray[np.float32], weight: Floats, n: float
+    ) -> Floats:
+        """Give each input's factor; two views of one column have the same ranks and factor."""
+        first = self.columns_.seen(0)
+        known = relevance(inputs[:, first], target, weight, n)
+        factor = np.empty(self.columns_.n_inputs)
+        for view in (0, 1):
+            factor[self.columns_.seen(view)] = known
+        return factor
 
     def _keep(self, recipe: Recipe, trained: Trained, hold_out: HoldOut | None) -> None:
         """Set the fitted attributes."""
@@ -158,7 +171,7 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
             steps = whole(self, "epochs", otherwise="auto") * Batches(n_rows, batch, [], held).count
         return Recipe(
             model=MLP(width, (width,) * (depth - 1)),
-            start=self._start(self.columns_.n_inputs),
+            start=self._start(self.columns_.n_seen),
             loss=loss,
             learning_rate=rate,
             weight_decay=number(self, "weight_decay"),

@@ -33,7 +33,7 @@ class Start(Protocol):
         rows : array, shape (row, input)
             The inputs.
         factors : array, shape (member, input)
-            By which each member's inputs are multiplied; positive.
+            By which each member's inputs are multiplied; 0 for those that it does not see.
         """
 
 
@@ -86,7 +86,9 @@ class AtData:
         shape = (len(seeds), first.fan_out, first.fan_in)
         waits = -np.log1p(-Streams(seeds, "init/columns").uniforms(0, first.size)).reshape(shape)
         # Exponential waiting times with these rates: who comes first is drawn by the factors.
-        chosen = (waits / factors[:, None, :]).argsort(axis=2, kind="stable")[:, :, :s]
+        with np.errstate(divide="ignore"):  # an input of factor 0 never comes
+            arrivals = waits / factors[:, None, :]
+        chosen = arrivals.argsort(axis=2, kind="stable")[:, :, :s]
         signs = Streams(seeds, "init/signs").signs(0, first.size).reshape(shape)
         weights = np.zeros(shape, np.float32)
         np.put_along_axis(weights, chosen, np.take_along_axis(signs, chosen, 2), axis=2)
