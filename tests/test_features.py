@@ -49,7 +49,7 @@ def test_standardised_columns_are_scikit_learns(seed: int) -> None:
     )
 
 
-@given(SEEDS, st.sampled_from(["standard", "quantile", "none"]))
+@given(SEEDS, st.sampled_from(["both", "quantile", "standard", "none"]))
 def test_a_weight_is_a_number_of_copies(seed: int, preprocessing: Preprocessing) -> None:
     """Columns learned from weighted rows are those of rows repeated that often."""
     x, weight = with_gaps(seed)
@@ -60,7 +60,7 @@ def test_a_weight_is_a_number_of_copies(seed: int, preprocessing: Preprocessing)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-5, atol=1e-6)
 
 
-@given(SEEDS, st.integers(-900, 900), st.sampled_from(["standard", "quantile"]))
+@given(SEEDS, st.integers(-900, 900), st.sampled_from(["both", "quantile", "standard"]))
 def test_units_do_not_matter(seed: int, power: int, preprocessing: Preprocessing) -> None:
     """Columns times 2^k give the same inputs bit for bit, far outside float32's range, too."""
     x, weight = with_gaps(seed)
@@ -151,7 +151,7 @@ def test_neighbours_at_a_great_distance_are_told_apart() -> None:
     np.testing.assert_allclose(Columns.fit(x, np.ones(10)).inputs(x)[:2, 0], [-1, 1])
 
 
-@pytest.mark.parametrize("preprocessing", ["standard", "quantile", "none"])
+@pytest.mark.parametrize("preprocessing", ["both", "quantile", "standard", "none"])
 def test_the_largest_numbers_stay_finite(preprocessing: Preprocessing) -> None:
     """Also where they come after the fit: what lies far outside is cut."""
     largest = np.finfo(np.float64).max
@@ -223,3 +223,23 @@ def test_one_huge_value_leaves_the_ranks_of_the_others() -> None:
     assert beside[0] == beside.min()
     assert np.array_equal(np.argsort(beside[1:, 0]), np.argsort(plain[:, 0]))
     assert len(np.unique(beside)) == 200
+
+
+def test_two_views_of_every_column() -> None:
+    """Quantiles, then deviations that flatten out beyond 3; gaps are seen in both."""
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    x[:, 1] = 7.0  # does not vary: left out
+    x[::5, 2] = np.nan
+    weight = np.ones(50)
+    both = Columns.fit(x, weight, "both")
+    quantiles = Columns.fit(x, weight, "quantile").inputs(x)
+    z = Columns.fit(x, weight, "standard").inputs(x)
+    inputs = both.inputs(x)
+
+    assert both.source.tolist() == [0, 2, 0, 2, 2]
+    assert (both.n_seen, both.n_inputs) == (3, 5)
+    assert np.array_equal(inputs[:, both.seen(0)], quantiles)
+    expected = z[:, :2] / np.sqrt(1 + (z[:, :2] / 3) ** 2)
+    np.testing.assert_allclose(inputs[:, both.seen(1)][:, :2], expected, rtol=1e-5, atol=1e-7)
+    assert np.array_equal(inputs[:, both.seen(1)][:, 2], z[:, 2])
+    assert Columns.fit(x, weight, "quantile").seen(1).tolist() == [True] * 3

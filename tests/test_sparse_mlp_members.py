@@ -153,7 +153,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 # Weights.
 
 
-@pytest.mark.parametrize("preprocessing", ["standard", "quantile", "none"])
+@pytest.mark.parametrize("preprocessing", ["both", "quantile", "standard", "none"])
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_a_weight_is_a_number_of_copies(preprocessing: str, early_stopping: bool) -> None:  # noqa: FBT001
     """Bit for bit, also with minibatches, gaps, balanced classes and held-out rows."""
@@ -282,3 +282,18 @@ def test_a_dropout_near_one_is_answered() -> None:
     model = SparseMLPClassifier(**QUICK, dropout=0.9999).fit(x, y)
 
     assert np.isfinite(model.predict_proba(x)).all()
+
+
+def test_of_four_members_two_see_each_view() -> None:
+    """Weights of what a member does not see are 0; the first of each two weighs its columns."""
+    x, y = products(80)
+    x[:, 2] = np.exp(3 * x[:, 2])
+    fitted = SparseMLPClassifier(**QUICK | {"n_members": 8}).fit(x, y)
+    used = (fitted.weights_[0] != 0).any(axis=1)  # (member, input)
+
+    assert fitted.columns_.n_inputs == 12
+    assert used.astype(int).tolist() == 2 * [
+        *2 * [[1] * 6 + [0] * 6],
+        *2 * [[0] * 6 + [1] * 6],
+    ]
+    assert np.array_equal(fitted.relevance_[:6], fitted.relevance_[6:])

@@ -118,7 +118,7 @@ def test_an_outlier_does_not_overflow() -> None:
     x, y = products(100)
     x[7, 0] = 1e30
     later = np.full((3, 6), 1e300) * np.array([[1], [-1], [0]])
-    for preprocessing in ("standard", "quantile", "none"):
+    for preprocessing in ("both", "quantile", "standard", "none"):
         for estimator in both(**QUICK, preprocessing=preprocessing):
             assert np.isfinite(scores(estimator.fit(x, y), np.vstack([x, later]))).all()
 
