@@ -83,11 +83,14 @@ def place(m: float, sizes: list[float]) -> float:
 
 
 def size_axis(panel: Any, sizes: list[float]) -> None:
-    """Label a logarithmic axis of sample sizes by the decades, and ∞."""
+    """Label a logarithmic axis of sample sizes by the decades, or by 1, 2 and 5, and ∞."""
     panel.set_xscale("log")
     finite = [size for size in sizes if math.isfinite(size)]
-    ticks = [10**e for e in range(1, 8) if min(finite) <= 10**e <= max(finite)]
-    ticks = ticks if len(ticks) > 1 else [min(finite), max(finite)]
+    ticks: list[float] = [min(finite), max(finite)]
+    for digits in ((1, 2, 5), (1,)):  # the fewest that are two or more
+        round_sizes = [digit * 10**power for power in range(1, 8) for digit in digits]
+        inside = [float(size) for size in round_sizes if min(finite) <= size <= max(finite)]
+        ticks = inside if len(inside) > 1 else ticks
     labels = [sample_label(tick) for tick in ticks]
     if len(finite) < len(sizes):
         ticks, labels = [*ticks, place(math.inf, sizes)], [*labels, "∞"]
