@@ -65,6 +65,7 @@ FRACTIONS = (
     *(0.0006, 0.0003, 0.0002, 0.0001),
 )
 EPOCHS, BATCH = 100, 256
+MOST_ROWS = 20_000  # of a sample at the scale «fractions»: 100 epochs of more take minutes
 DENSE_AND_SPARSE: tuple[Init, ...] = (Uniform(), Sparse(2))
 RIVALS: tuple[Contender, ...] = (
     *(forest for forest in FOREST_LAPTOP if forest.max_depth != 10),
@@ -214,13 +215,14 @@ def whole_grid(tables: Sequence[Table]) -> Sweep:
 
 
 def three_fractions(tables: Sequence[Table], *, trials: int) -> Sweep:
-    """Sweep the fractions of Table 2, with a width and forests that a laptop can bear."""
+    """Sweep the fractions of Table 2, with a width, forests and samples that a laptop can bear."""
     parts = []
     for table in tables:
         for fraction in (1, 0.1, 0.01):
             m = round(fraction * table.n_train_rows)
-            parts.append(networks(table, m, widths=(300,), trials=trials))
-            parts.append(contenders(table, m, models=RIVALS[:4], trials=trials))
+            if m <= MOST_ROWS:
+                parts.append(networks(table, m, widths=(300,), trials=trials))
+                parts.append(contenders(table, m, models=RIVALS[:4], trials=trials))
     return joined(parts)
 
 
