@@ -224,6 +224,10 @@ def test_a_quantity_is_predicted_and_a_leak_is_warned_of(inside: Command, tmp_pa
             ("shop.csv", "--target", "sold", "--out", "shop.csv/page.html"),
             "shop.csv/page.html cannot be written: File exists. Give another --out.",
         ),
+        (
+            ("shop.csv", "--target", "sold", "--out", "/proc/page.html"),
+            "/proc/page.html cannot be written: No such file or directory. Give another --out.",
+        ),
     ],
 )
 @pytest.mark.usefixtures("shop")

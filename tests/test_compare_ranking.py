@@ -299,3 +299,10 @@ def test_errors_are_written_with_sensible_digits(guess: float, value: float, wri
     examples = replace(world.examples, y=np.linspace(0, 1, 100), classes=())
 
     assert Measure.of(replace(world, examples=examples)).write(value) == written
+
+
+def test_no_difference_has_no_minus() -> None:
+    """A difference that rounds to 0 is +0.0, from either side."""
+    measure = Measure(classified=True)
+
+    assert [measure.difference(value) for value in (-1e-6, 0.0, -0.02)] == ["+0.0", "+0.0", "-2.0"]

@@ -54,6 +54,14 @@ def test_every_usual_dialect_gives_the_same_table(dialect: str, tmp_path: Path) 
     assert frame.rows() == ROWS
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_names_of_columns_are_decoded_like_their_values(encoding: str, tmp_path: Path) -> None:
+    """Accents in the header, in every encoding that values may have."""
+    (tmp_path / "t.csv").write_bytes("größe,ä,ö\n1,é,3\n".encode(encoding))
+
+    assert read_table(tmp_path / "t.csv").columns == ["größe", "ä", "ö"]
+
+
 def test_parquet_is_known_by_its_first_bytes(tmp_path: Path) -> None:
     """Whatever the file is called."""
     pl.DataFrame(ROWS, schema=["word", "number", "count"], orient="row").write_parquet(
@@ -387,13 +395,14 @@ BAD_TABLES: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
     "no columns": (
         pl.DataFrame({"y": AB}),
         {},
-        "t.csv has no column to predict y from. Give a table with columns that vary.",
+        "t.csv has no column to predict y from. Give a table with columns that vary, and do more "
+        "than number or name its rows.",
     ),
     "no column left": (
         pl.DataFrame({"id": range(60), "empty": [None] * 60, "y": AB}),
         {},
         "t.csv has no column to predict y from (id: numbers the rows; empty: no value in any row). "
-        "Give a table with columns that vary.",
+        "Give a table with columns that vary, and do more than number or name its rows.",
     ),
     "infinite": (
         table(y=AB, z=[float("inf"), float("-inf")] * 2 + [1.0] * 56),

@@ -210,6 +210,7 @@ def test_rows_meant_by_weights() -> None:
     assert n_rows_meant(np.array([1.0, 2.0, 3.0])) == 6
     assert n_rows_meant(np.array([0.5, 2.0, 3.0])) == 3
     assert n_rows_meant(np.array([1.0, 1e6])) == 2000
+    assert n_rows_meant(np.array([1e300, 1e300])) == 2
     assert n_rows_meant(np.full(1000, 100.0)) == 4000
 
 

@@ -185,3 +185,12 @@ def test_several_targets() -> None:
         with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
             column = clone(estimator).fit(x, (x[:, :1] > 0).astype(int))
         assert np.array_equal(scores(column, x), scores(estimator.fit(x, x[:, 0] > 0), x))
+
+
+def test_one_value_is_predicted_at_once() -> None:
+    """There is nothing to learn: one step, and the value."""
+    x, _ = products(200)
+    fitted = SparseMLPRegressor(n_members=2).fit(x, np.full(200, 7.5))
+
+    assert fitted.n_iter_ == 1
+    assert np.array_equal(fitted.predict(x), np.full(200, 7.5))

@@ -337,9 +337,9 @@ def test_a_table_that_is_not_there(tmp_path: Path) -> None:
         (
             "heloc",
             None,
-            f"The table heloc is not in {cache}. Give a directory that holds heloc.parquet with "
-            "--data or PETRIDISH_DATA, or fetch it from OpenML with "
-            "`petridish tabular fetch heloc`.",
+            f"The table heloc is not in {cache}. Let PETRIDISH_DATA (or --data of `petridish "
+            "tabular bench`) name a directory that holds heloc.parquet, or fetch it from OpenML "
+            "with `petridish tabular fetch heloc`.",
         ),
     ):
         with pytest.raises(UserError) as error:

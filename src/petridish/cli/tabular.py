@@ -126,8 +126,12 @@ def _check_writable(page: Path) -> None:
     """Refuse a place for the page before minutes of work."""
     if page.is_dir():
         raise UserError(f"{page} is a folder. Give --out a file such as {page / 'page.html'}.")
+    there = page.exists()
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
+        page.open("a").close()  # what it holds stays, until there is something new
+        if not there:
+            page.unlink()
     except OSError as error:
         raise UserError(
             f"{page} cannot be written: {error.strerror}. Give another --out."

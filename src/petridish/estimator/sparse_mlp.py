@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -102,6 +103,8 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
         inputs = self.columns_.inputs(x)
         hold_out = self._hold_out(n, order, len(seeds), deal)
         recipe = self._recipe(n, len(x), hold_out, loss)
+        if not np.ptp(target, axis=0).any():  # one value: there is nothing to learn
+            hold_out, recipe = None, replace(recipe, steps=1)
         self.relevance_ = self._relevance(inputs, target, row_weight, n)
         factors = np.ones((len(seeds), self.columns_.n_inputs), np.float32)
         factors[weighing_members(len(seeds), share(self, "relevance"))] = self.relevance_

@@ -205,7 +205,7 @@ def _columns(
         raise UserError(
             f"{source} has no column to predict {target} from"
             + (f" ({why}{more})" if columns else "")
-            + ". Give a table with columns that vary."
+            + ". Give a table with columns that vary, and do more than number or name its rows."
         )
     return tuple(columns), arrays
 

@@ -196,8 +196,8 @@ class Measure:
 
     def _number(self, value: float, sign: str = "") -> str:
         if self.decimals is None:
-            return f"{value:{sign}.3g}"
-        return f"{self.scale * value:{sign},.{self.decimals}f}"
+            return f"{value:{sign}z.3g}"
+        return f"{self.scale * value:{sign}z,.{self.decimals}f}"  # z: no minus before 0.0
 
     def write(self, value: float) -> str:
         """Write an error."""

@@ -94,6 +94,7 @@ def _read_text(path: Path, start: bytes) -> pl.DataFrame:
             frame = _parse(io.BytesIO(text.encode()), separator)
         except pl.exceptions.PolarsError as error:
             raise UserError(_not_a_table(path, separator, error)) from error
+        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     if len(names) != frame.width:  # a header that a plain reader of CSV reads otherwise
         names = frame.columns
     return _without_decimal_commas(_named(frame, names, path), separator)

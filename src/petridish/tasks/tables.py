@@ -226,9 +226,9 @@ def _missing(dataset: str, folder: Path | None) -> UserError:
     looked = " or ".join(str(place) for place in places)
     if dataset in {table.name for table in BENCHMARK}:
         return UserError(
-            f"The table {dataset} is not in {looked}. Give a directory that holds "
-            f"{dataset}.parquet with --data or {DATA_VARIABLE}, or fetch it from OpenML with "
-            f"`petridish tabular fetch {dataset}`."
+            f"The table {dataset} is not in {looked}. Let {DATA_VARIABLE} (or --data of `petridish "
+            f"tabular bench`) name a directory that holds {dataset}.parquet, or fetch it from "
+            f"OpenML with `petridish tabular fetch {dataset}`."
         )
     folders = [part for place in places for part in (place, place / "tabular")]
     there = {path.stem for part in folders for path in part.glob("*.parquet")}
