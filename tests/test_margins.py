@@ -172,7 +172,7 @@ def test_remembering_every_pair_has_a_smaller_margin() -> None:
     assert np.allclose(power, 1)
     # Each of 2p² neurons has the squared norm 2 + 1/16, and every margin is 1.
     assert margins(network, x, y).min() == pytest.approx(1 / (2 * p**2 * (2 + 1 / 16) ** 1.5))
-    assert margins(network, x, y).min() < 0.21 * modular_margin(p)
+    assert margins(network, x, y).min() / modular_margin(p) == pytest.approx(0.20093, abs=1e-5)
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 1), (4, 2), (6, 3), (10, 4), (6, 5), (6, 6)])

@@ -285,7 +285,7 @@ def test_a_dropout_near_one_is_answered() -> None:
 
 
 def test_of_four_members_two_see_each_view() -> None:
-    """Weights of what a member does not see are 0; the first of each two weighs its columns."""
+    """Weights of what a member does not see are 0; two views of a column have one relevance."""
     x, y = products(80)
     x[:, 2] = np.exp(3 * x[:, 2])
     fitted = SparseMLPClassifier(**QUICK | {"n_members": 8}).fit(x, y)

@@ -94,7 +94,7 @@ class Clock:
     Parameters
     ----------
     usual : int
-        The paper's T that most tables like: :math:`t_0`.
+        Steps that most tables like: :math:`t_0`.
     n : float
         Held-out rows.
     """

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from petridish.training.members import MemberLoss
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 Kinks = Literal["data", "random"]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -60,6 +60,7 @@ class Irrep:
         return self.matrices.reshape(len(self.matrices), -1).T
 
 
+@lru_cache(maxsize=32)  # a margin asks for them several times
 def real_irreps(group: Group) -> tuple[Irrep, ...]:
     """Find every real irreducible representation once: the trivial first, then by dimension."""
     pieces: list[tuple[Floats, Floats]] = []  # characters and matrices, all inequivalent

@@ -1,0 +1,74 @@
+"""PF-6 and PF-6B as declared: the paper's protocol, and which tables take part."""
+
+from __future__ import annotations
+
+import pytest
+
+from petridish.estimator.contenders import SparseMLP
+from petridish.papers.tabular import (
+    CHOICE,
+    CONFIRMATION,
+    PUBLISHED,
+    fit,
+    pf6,
+    pf6b,
+    samples,
+)
+from petridish.tasks import Table
+from petridish.tasks.tables import BENCHMARK
+from petridish.training import Adam
+
+NAMED = {table.dataset: table for table in PUBLISHED}
+
+
+def test_a_run_follows_the_papers_protocol() -> None:
+    """Of 15 043 rows 150 for 100 epochs of one batch, and 1504 of six [PF App. C.3]."""
+    table = Table("credit", 16_714, 10, "a" * 16)
+    for m, steps in ((150, 100), (1504, 600)):
+        spec = fit(table, m)
+
+        assert (spec.training.batch_size, spec.training.batches) == (256, "epochs")
+        assert (spec.training.learning_rate, spec.training.weight_decay) == (1e-3, 0.0)
+        assert (spec.training.optimiser, spec.training.steps) == (Adam(), steps)
+        assert spec.data.n_test == 1671
+
+
+def test_samples_are_fractions_of_the_papers() -> None:
+    """0.3 %, 1 %, 6 % and 10 % of 15 043 rows are nearest to 60, 200, 600 and 2000."""
+    table = Table("credit", 16_714, 10, "a" * 16)
+
+    assert samples(table, (60, 200, 600, 2000)) == [90, 150, 451, 1504]
+    assert samples(table)[-1] == table.n_train_rows
+
+
+def test_no_table_both_chooses_and_confirms() -> None:
+    """Both are of the benchmark; together they are the twelve that were there."""
+    assert not {*CHOICE} & {*CONFIRMATION}
+    assert {*CHOICE, *CONFIRMATION} < {table.name for table in BENCHMARK}
+    assert (len(CHOICE), len(CONFIRMATION)) == (6, 6)
+
+
+def test_the_default_meets_no_table_of_its_choice_and_no_trial_seen_before() -> None:
+    """In every scale on real tables: the trials start at 10."""
+    scales = pf6b(PUBLISHED).scales
+    for name in ("laptop", "search", "nets"):
+        cells = list(scales[name].cells())
+        tables = [spec.task for spec, _ in cells if isinstance(spec.task, Table)]
+        assert len(tables) == len(cells)
+        assert not {table.dataset for table in tables} & {*CHOICE}
+        assert min(seed for _, seeds in cells for seed in seeds) == 10
+        assert any(spec.model == SparseMLP() for spec, _ in cells)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "table", "scales"),
+    [
+        (pf6, "electricity", ["smoke", "laptop", "fractions", "momentum", "paper"]),
+        (pf6, "credit", ["smoke", "laptop", "fractions", "optimisers", "momentum", "paper"]),
+        (pf6b, "credit", ["smoke"]),
+        (pf6b, "pol", ["smoke", "laptop", "search", "nets"]),
+    ],
+)
+def test_one_table_is_enough(experiment: object, table: str, scales: list[str]) -> None:
+    """A scale for which the tables that are there have no part is left out, and no other."""
+    assert [*experiment([NAMED[table]]).scales] == scales  # type: ignore[operator] # a function
