@@ -23,7 +23,7 @@ from petridish.figures.tabular import (
     tabular_curves,
 )
 from petridish.figures.tabular import _levels as levels
-from tests.test_rules_tabular import (
+from tests.tabular_worlds import (
     SAMPLES,
     Method,
     by_family,

@@ -1,0 +1,40 @@
+"""Cases for the tests of Fourier coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from petridish.models import (
+    Activation,
+    Identity,
+    InfiniteZigzag,
+    Oscillating,
+    Power,
+    ReLU,
+    Sine,
+    Zigzag,
+)
+from petridish.theory.fourier import (
+    DERIVATIVES,
+    all_signs,
+)
+
+ALL_ACTIVATIONS: tuple[Activation, ...] = (
+    ReLU(),
+    Identity(),
+    *(kind(k) for kind in (Power, Zigzag, Oscillating, InfiniteZigzag) for k in range(1, 7)),
+    *(Sine(k, scale) for k in range(1, 6) for scale in (1.0, 2.0)),
+)
+
+
+def derivative(activation: Activation) -> Any:
+    """Give σ' by the activation's name and settings."""
+    return DERIVATIVES[activation.name](**vars(activation))
+
+
+def plain_gradient(activation: Activation, w: Any, b: Any, support: Any) -> Any:
+    """Average y x_i σ'(w · x + b) over all inputs, as one writes it on paper."""
+    x = all_signs(w.shape[1]).astype(float)
+    y = x[:, list(support)].prod(axis=1)
+    values = derivative(activation)(x @ w.T + b)  # (input, neuron)
+    return (y[:, None] * values).T @ x / len(x)
