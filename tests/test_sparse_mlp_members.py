@@ -20,7 +20,7 @@ from petridish.estimator.features import Columns
 from petridish.estimator.fitting import (
     STACK,
 )
-from petridish.estimator.importance import movement, shares
+from petridish.estimator.importance import movement, shares, weighted_variance
 from petridish.figures.importance import importance_bars, plot_importances
 from petridish.naming import UserError
 from tests.table_estimators import QUICK, SMALL, both, products, scores
@@ -297,3 +297,21 @@ def test_of_four_members_two_see_each_view() -> None:
         *2 * [[0] * 6 + [1] * 6],
     ]
     assert np.array_equal(fitted.relevance_[:6], fitted.relevance_[6:])
+
+
+def test_an_outlier_does_not_make_a_column_important() -> None:
+    """Beside a value of 600 a column's deviations hardly vary, and weights on them go far."""
+    x, y = products(400)
+    x[7, 4] = 600.0
+    fitted = SparseMLPClassifier(n_members=4, width=64, random_state=0).fit(x, y)
+
+    assert {*np.argsort(fitted.feature_importances_)[-2:]} == {0, 1}
+    assert fitted.feature_importances_[4] < 0.1
+
+
+def test_the_variance_of_inputs_by_hand() -> None:
+    """0, 0 and 3, the last with twice the weight: mean 1.5, variance 2.25; copies say the same."""
+    inputs = np.array([[0.0], [0.0], [3.0]], np.float32)
+
+    assert weighted_variance(inputs, np.array([1.0, 1.0, 2.0])) == pytest.approx([2.25])
+    assert weighted_variance(inputs[[0, 1, 2, 2]], np.ones(4)) == pytest.approx([2.25])

@@ -85,9 +85,9 @@ class SparseMLPClassifier(ClassifierMixin, SparseMLPBase):  # type: ignore[misc]
     feature_names_in_ : array of str, shape (n_features_in_,)
         Their names, if X had any.
     feature_importances_ : array, shape (n_features_in_,)
-        How far training moved the first layer's weights on each column, for standardised inputs:
-        shares of :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2` over the neurons i of all
-        members, with :math:`v_i` what leaves neuron i.
+        How far training moved the first layer's weights on each column: shares of
+        :math:`\sum_i \|v_i\|^2 (w_{ij} - w_{ij}(0))^2 \operatorname{Var} x_j` over the neurons i of
+        all members, with :math:`v_i` what leaves neuron i and :math:`x_j` its input.
         `petridish.figures.importance.plot_importances` draws them.
     weights_ : list of array, shape (n_members, ...)
         Weights (n_members, fan_out, fan_in) and biases (n_members, fan_out), layer by layer.

@@ -39,6 +39,17 @@ def movement(start: Weights, end: Weights, outgoing: Weights) -> NDArray[np.floa
     return moved
 
 
+def weighted_variance(inputs: Weights, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give each input's variance over the rows.
+
+    What weights on it do is in proportion: they go far on an input that hardly varies, such as the
+    deviations of a column with one outlier.
+    """
+    share = weight / weight.sum()
+    variance: NDArray[np.float64] = share @ np.square(inputs - share @ inputs)
+    return variance
+
+
 def shares(moved: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
     """Add inputs up to the table's columns, gaps to their column's, and make the sum 1.
 

@@ -24,7 +24,7 @@ from petridish.estimator.fitting import (
     auto_rate,
     train_members,
 )
-from petridish.estimator.importance import shares
+from petridish.estimator.importance import shares, weighted_variance
 from petridish.estimator.outputs import outputs_of
 from petridish.estimator.reading import choice, number, part, progress, share, whole, word
 from petridish.estimator.relevance import relevance, weighing_members
@@ -119,6 +119,9 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
                 steps_done=steps_done,
             )
         self._keep(recipe, trained, hold_out)
+        self.feature_importances_ = shares(
+            trained.moved * weighted_variance(inputs, row_weight), self.columns_
+        )
 
     def _relevance(
         self, inputs: NDArray[np.float32], target: NDArray[np.float32], weight: Floats, n: float
@@ -144,7 +147,6 @@ class SparseMLPBase(BaseEstimator):  # type: ignore[misc] # scikit-learn ships n
         self.looks_ = np.array(trained.looks)
         self.loss_curve_ = trained.losses.mean(axis=1)
         self.validation_loss_curve_ = np.array(hold_out.clock.losses) if hold_out else None
-        self.feature_importances_ = shares(trained.moved, self.columns_)
 
     def _hold_out(self, n: float, order: NDArray[Any], n_members: int, seed: int) -> HoldOut | None:
         """Deal the rows into folds; rows too few for two in each are all learned from."""
