@@ -78,7 +78,8 @@ def importance_bars(
             figure,
             title,
             f"{every if len(chosen) == len(shares) else shown}. Squared movement of the first "
-            "layer's weights, each neuron by its outgoing weights. Broken line: equal shares.",
+            "layer's weights, times the input's variance and what leaves the neuron. Broken line: "
+            "equal shares.",
         )
     return figure
 
