@@ -11,6 +11,7 @@ from petridish.models.activations import (
     Zigzag,
 )
 from petridish.models.base import Init, Model, Parameter
+from petridish.models.homogeneous import Homogeneous
 from petridish.models.inits import (
     Bernoulli,
     Constant,
@@ -42,7 +43,7 @@ INITS: dict[str, type] = {
     )
 }
 MODELS: dict[str, type] = {
-    m.name: m for m in (MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent)
+    m.name: m for m in (MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous)
 }
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Bernoulli",
     "Constant",
     "DisjointPolyNet",
+    "Homogeneous",
     "Identity",
     "InfiniteZigzag",
     "Init",

@@ -31,7 +31,9 @@ CURVES: dict[str, Any] = {
     "curve.train_error": pl.List(pl.Float64),
     "curve.test_error": pl.List(pl.Float64),
     **{f"curve.{name}": pl.List(pl.Float64) for name in INSTRUMENTS},
+    "weights": pl.List(pl.List(pl.Float32)),
 }
+"""What only some runs keep, and few readers ask for."""
 
 
 def to_table(records: Sequence[RunRecord]) -> pl.DataFrame:
@@ -62,4 +64,5 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "curve.train_error": curves.train_error or None,
         "curve.test_error": curves.test_error or None,
         **{f"curve.{name}": curves.instruments.get(name) for name in INSTRUMENTS},
+        "weights": record.weights,
     }

@@ -40,7 +40,7 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
     engines: dict[Hashable, Engine] = {}
     buckets: dict[tuple[str, Hashable], list[RunSpec]] = {}
     for spec in specs:
-        what = (spec.task, spec.model, spec.training, spec.data.online)
+        what = (spec.task, spec.model, spec.training, spec.data.online, spec.evaluation)
         if what not in engines:
             engines[what] = choose_engine(spec, engine)
         chosen = engines[what]
@@ -62,13 +62,15 @@ def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
     by_key: dict[str, RunSpec] = {}
     for spec in specs:
         # Where the sample cannot be of any size, as on a table, each size is checked.
-        sample = spec.data if hasattr(spec.task, "check_data") else None
+        limited = hasattr(spec.task, "check_data") or spec.data.draws == "distinct"
+        sample = spec.data if limited else spec.data.label_noise > 0
         what = (
             spec.task,
             spec.model,
             spec.init,
             spec.training.loss,
             spec.training.schedule,
+            spec.training.penalty,
             sample,
         )
         if what not in checked:

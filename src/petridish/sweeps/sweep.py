@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from petridish.models import ACTIVATIONS, INITS, MODELS
 from petridish.naming import UserError, nearest, parse_choice, parse_value, split
 from petridish.tasks import TASKS
-from petridish.training import LOSSES, OPTIMISERS, SEED_TEXT, RunSpec, cell_text
+from petridish.training import LOSSES, OPTIMISERS, PENALTIES, SEED_TEXT, RunSpec, cell_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +24,7 @@ KINDS: dict[str, dict[str, type]] = {
     "activation": ACTIVATIONS,
     "loss": LOSSES,
     "optimiser": OPTIMISERS,
+    "penalty": PENALTIES,
 }
 """The choices for a field of each name."""
 MAY_BE_NONE = ("training.batch_size", "training.target_error", "evaluation.fitted_error")

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +30,23 @@ class Examples:
         Inputs in {−1, +1}^n as bits, the bit 1 for −1; `n_bits` of them.
     dense : array, shape (run, example, …), optional
         Inputs of any other kind: reals, or tokens.
+    hot : array of int64, shape (run, example, one), optional
+        Inputs in {0, 1}^n by the places of their ones, as many in each; n is `n_bits`.
     """
 
     labels: NDArray[Any]
     packed: Words | None = None
     n_bits: int = 0
     dense: NDArray[Any] | None = None
+    hot: NDArray[np.int64] | None = None
 
     @cached_property
     def x(self) -> NDArray[Any]:
-        """Inputs as numbers, ±1 as float32 for packed ones; unpacked once, when first asked for."""
+        """Inputs as numbers, ±1 or 0 and 1 as float32; unpacked once, when first asked for."""
+        if self.hot is not None:
+            x = np.zeros((*self.hot.shape[:2], self.n_bits), np.float32)
+            np.put_along_axis(x, self.hot, 1.0, axis=2)
+            return x
         if self.packed is None:
             assert self.dense is not None, "examples have packed or dense inputs"
             return self.dense
@@ -53,6 +60,8 @@ class Task(Protocol):
     training examples of a run are the first m of an endless stream, its held-out sample the first
     of another. All randomness comes from `Streams(seeds, …)`, so that example i of a run is the
     same whoever asks for it, and when.
+
+    A task with few enough inputs may be `Finite` too.
     """
 
     name: ClassVar[str]
@@ -67,6 +76,18 @@ class Task(Protocol):
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Draw examples of the runs `seeds` from their stream `purpose`."""
+
+
+@runtime_checkable
+class Finite(Protocol):
+    """A task whose inputs can be counted: runs may then see each at most once, or all of them."""
+
+    @property
+    def n_possible(self) -> int:
+        """Number of different inputs, all equally likely."""
+
+    def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
+        """Give the inputs of the numbers `places` (run, example), from 0 to n_possible − 1."""
 
 
 class OnSupport(ABC):
@@ -101,6 +122,16 @@ class OnSupport(ABC):
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Draw uniform inputs and their labels."""
         packed = Streams(seeds, purpose).packed(self.n, start, count)
+        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
+
+    @property
+    def n_possible(self) -> int:
+        """The inputs of n bits."""
+        return int(2**self.n)
+
+    def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
+        """Give the inputs whose bits are those of the numbers `places`, the lowest first."""
+        packed = places.astype(np.uint64)[..., None]
         return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
 
     def label(self, packed: Words, supports: NDArray[np.int64]) -> Bits:

@@ -30,6 +30,7 @@ from petridish.training.optimisers import (
     per_layer,
     step_schedule,
 )
+from petridish.training.penalties import PENALTIES, NeuronNorm
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
 from petridish.training.tickets import Ticket
@@ -40,6 +41,7 @@ __all__ = [
     "LOSSES",
     "ONLINE",
     "OPTIMISERS",
+    "PENALTIES",
     "SCHEMA",
     "SEED_TEXT",
     "SGD",
@@ -56,6 +58,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Monitor",
+    "NeuronNorm",
     "Outcome",
     "Piece",
     "RunRecord",

@@ -23,7 +23,7 @@ from petridish.tasks.base import OnSupport
 from petridish.training.data import initial_weights, test_examples, training_examples
 from petridish.training.engine import Monitor, Native, is_parity
 from petridish.training.instruments import Gauges
-from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
 from petridish.training.screen import stages
 from petridish.training.spec import RunSpec
 
@@ -197,6 +197,7 @@ def _run(
             step = state.step
         outcome = _OUTCOMES[status]
         curves = _curves(spec, run, readings)
+        weights = kept_weights(spec, run.weights()[: len(spec.parameters)])
     diverged = outcome is Outcome.DIVERGED
     return RunRecord(
         spec=spec,
@@ -209,6 +210,7 @@ def _run(
         curves=curves,
         seconds=seconds + time.perf_counter() - started,
         engine=Native.name,
+        weights=None if diverged else weights,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from petridish.models.base import Weights
 from petridish.naming import UserError
 from petridish.seeds import Streams
-from petridish.tasks import Examples
+from petridish.tasks import Examples, Finite
 from petridish.training.spec import RunSpec
 
 
@@ -29,24 +30,39 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
     The specs agree in task and data; axis 0 is the run.
     """
     spec, seeds = specs[0], [spec.seed for spec in specs]
-    examples = spec.task.draw(seeds, "train", start, count)
-    if spec.data.label_noise == 0:
+    task, noise = spec.task, spec.data.label_noise
+    if spec.data.draws == "distinct":
+        assert isinstance(task, Finite), "the spec was checked"
+        chosen = _order(seeds, task.n_possible)[:, : int(spec.data.m)]
+        examples = task.at(seeds, np.sort(chosen, axis=1)[:, start : start + count])
+    else:
+        examples = task.draw(seeds, "train", start, count)
+    if noise == 0:
         return examples
-    if spec.task.n_classes != 2:
-        raise ValueError(f"label noise flips one of two classes, not of {spec.task.n_classes}")
-    flipped = Streams(seeds, "noise").uniforms(start, count) < spec.data.label_noise
-    return Examples(
-        examples.labels ^ flipped.astype(examples.labels.dtype),
-        examples.packed,
-        examples.n_bits,
-        examples.dense,
+    drawn = Streams(seeds, "noise").uniforms(start, count)
+    # Below the noise a draw is uniform again: it says which of the other classes the label becomes.
+    steps = 1 + np.minimum(drawn / noise * (task.n_classes - 1), task.n_classes - 2).astype(
+        np.int64
     )
+    wrong = (examples.labels + steps) % task.n_classes
+    labels = np.where(drawn < noise, wrong, examples.labels).astype(examples.labels.dtype)
+    return replace(examples, labels=labels)
+
+
+def _order(seeds: Sequence[int], possible: int) -> NDArray[np.int64]:
+    """Put all inputs into each run's own order, shape (run, input): the words drawn are sorted."""
+    return np.argsort(Streams(seeds, "order").words(0, possible), axis=1, kind="stable")
 
 
 def test_examples(specs: Sequence[RunSpec]) -> Examples:
     """Draw the held-out samples, free of label noise; the specs agree in task and data."""
-    spec = specs[0]
-    return spec.task.draw([spec.seed for spec in specs], "test", 0, spec.data.n_test)
+    spec, seeds = specs[0], [spec.seed for spec in specs]
+    task, count = spec.task, spec.data.n_test
+    if spec.data.draws == "distinct":
+        assert isinstance(task, Finite), "the spec was checked"
+        chosen = _order(seeds, task.n_possible)[:, task.n_possible - count :]
+        return task.at(seeds, np.sort(chosen, axis=1))
+    return task.draw(seeds, "test", 0, count)
 
 
 def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np.int64]:

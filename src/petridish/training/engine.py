@@ -123,14 +123,18 @@ class Torch:
             (training.batches, training.batches == "epochs" and spec.data.m),
             training.steps,
             training.target_error,
+            (training.penalty, training.precision),
             spec.evaluation,
         )
 
     def stack_size(self, spec: RunSpec) -> int:
-        """Fill the cache: enough runs to hide the cost of a call, no more than the core holds."""
+        """Fill the cache: enough runs to hide the cost of a call, no more than the core holds.
+
+        A run that fills it is carried out by itself.
+        """
         weights = sum(parameter.size for parameter in spec.parameters)
         activations = spec.examples_a_step * sum(p.fan_out for p in spec.parameters)
-        return max(2, min(256, 128_000 // weights, 4_000_000 // activations))
+        return max(1, min(256, 128_000 // weights, 4_000_000 // activations))
 
     def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
         """Carry out the runs together."""
@@ -173,6 +177,10 @@ class Native:
             return f"it has no loss {training.loss.name}"
         if training.optimiser != SGD():
             return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
+        if training.penalty.strength:
+            return f"it has no penalty, and this run has {describe(training.penalty)}"
+        if training.precision != "float32":
+            return f"it computes in float32, and this run in {training.precision}"
         if training.batches != "replacement":
             return "it draws minibatches with replacement, and this run goes through epochs"
         if training.batch_size is None:
@@ -234,6 +242,10 @@ class Wide:
             every=spec.evaluation.every, fitted_error=None
         ):
             return "it measures a run at its end only, and this run is to be watched"
+        if training.penalty.strength:
+            return f"it has no penalty, and this run has {describe(training.penalty)}"
+        if training.precision != "float32":
+            return f"it computes in float32, and this run in {training.precision}"
         if training.schedule != Schedule():
             return "it has one rate for the whole run, and this run has a schedule"
         return None

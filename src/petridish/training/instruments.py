@@ -16,6 +16,7 @@ from petridish.models import (
     MLP,
     Activation,
     DisjointPolyNet,
+    Homogeneous,
     Identity,
     Oscillating,
     PolyNet,
@@ -24,16 +25,19 @@ from petridish.models import (
 )
 from petridish.models.base import Model, Weights
 from petridish.seeds import Streams, unpack_bits
-from petridish.tasks import Task
+from petridish.tasks import Finite, GroupProduct, Task
 from petridish.tasks.base import OnSupport
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from petridish.theory.fourier import Derivative
     from petridish.training.spec import RunSpec
 
 Floats = NDArray[np.float64]
 
 EXACT_BITS = 20  # up to here the inputs are enumerated
+MOST_INPUTS = 2**18  # of a margin, which takes all
 SAMPLED_INPUTS = 2**16  # beyond, this many stand for all
 
 
@@ -51,6 +55,7 @@ class Reading:
     parity: bool
     model: Model
     seed: int
+    task: Task
 
     @cached_property
     def first_layer(self) -> Weights:
@@ -113,6 +118,53 @@ def _population_gradient(reading: Reading) -> float:
     return float(np.abs(reading.gradient[:, reading.relevant]).max())
 
 
+def _normalised_margin(reading: Reading) -> float:
+    r"""Give min (f(x)[y] − max_{y' ≠ y} f(x)[y']) / ‖θ‖_{2,ν}^ν over all inputs [TH §7.3].
+
+    ν is the degree of a `Homogeneous` network; NaN for other models and for tasks whose inputs are
+    too many. A network with one output, f, has the margin 2 y f: the classes' outputs are ±f.
+    """
+    import torch
+
+    from petridish.training.penalties import norm_sum
+
+    model, task = reading.model, reading.task
+    if not isinstance(model, Homogeneous) or not isinstance(task, Finite):
+        return math.nan
+    if task.n_possible > MOST_INPUTS:
+        return math.nan
+    x, labels = _every_input(task, reading.seed)
+    weights = [torch.from_numpy(np.asarray(weight))[None] for weight in reading.now]
+    n_outputs = weights[-1].shape[1]
+    least = math.inf
+    for start in range(0, len(labels), 2048):  # pieces that stay in the cache
+        piece = x[start : start + 2048]
+        given = piece if not piece.is_floating_point() else piece.to(weights[0].dtype)
+        outputs = model.forward(weights, given[None])[0]  # (example, output)
+        y = labels[start : start + 2048]
+        if n_outputs == 1:
+            margins = 2 * outputs[:, 0] * (1 - 2 * y)
+        else:
+            right = outputs.gather(1, y[:, None])
+            margins = (right - outputs.scatter(1, y[:, None], -math.inf)).amin(dim=1)
+        least = min(least, float(margins.min()))
+    parameters = model.parameters(reading.now[0].shape[1], n_outputs)
+    return least / float(norm_sum(parameters, weights, order=2, power=model.degree))
+
+
+def _feature_power(reading: Reading) -> float:
+    """Give the mean over neurons of the largest share of one frequency or representation in u.
+
+    NaN where the task is no group's composition [TH Fig. 7.4].
+    """
+    if not isinstance(reading.task, GroupProduct):
+        return math.nan
+    from petridish.groups.spectra import largest_share
+
+    order = reading.task.order
+    return float(np.mean(largest_share(reading.task.structure(), reading.now[0][:, :order])))
+
+
 INSTRUMENTS: dict[str, Callable[[Reading], float]] = {
     "movement": _movement,
     "neuron_norm": _neuron_norm,
@@ -121,6 +173,8 @@ INSTRUMENTS: dict[str, Callable[[Reading], float]] = {
     "first_layer_movement": _first_layer_movement,
     "fourier_gap": _fourier_gap,
     "population_gradient": _population_gradient,
+    "normalised_margin": _normalised_margin,
+    "feature_power": _feature_power,
 }
 
 
@@ -207,6 +261,16 @@ def _sampled_inputs(seed: int, n: int) -> NDArray[np.int8]:
     return np.int8(1) - np.int8(2) * unpack_bits(packed)[:, :n].astype(np.int8)
 
 
+@lru_cache(maxsize=2)
+def _every_input(task: Finite, seed: int) -> tuple[Tensor, Tensor]:
+    """Give all inputs of a run, one-hot ones by their places, and their classes."""
+    import torch
+
+    examples = task.at([seed], np.arange(task.n_possible)[None])
+    inputs = examples.x if examples.hot is None else examples.hot
+    return torch.from_numpy(inputs[0]), torch.from_numpy(examples.labels[0].astype(np.int64))
+
+
 def relevant_inputs(task: Task, seed: int) -> NDArray[np.bool_]:
     """Say which inputs the labels of a run depend on; all, if the task does not say."""
     if not isinstance(task, OnSupport):
@@ -235,10 +299,11 @@ class Gauges:
             relevant_inputs(spec.task, spec.seed) if self.names else np.zeros(0, np.bool_)
         )
         self.parity = bool(self.names) and is_product(spec.task)
-        self.model, self.seed = spec.model, spec.seed
+        self.model, self.seed, self.task = spec.model, spec.seed, spec.task
 
     def read(self, now: Sequence[Weights], into: dict[str, list[float]]) -> None:
         """Append one reading of every instrument."""
-        reading = Reading(self.start, now, self.relevant, self.parity, self.model, self.seed)
+        what = (self.relevant, self.parity, self.model, self.seed, self.task)
+        reading = Reading(self.start, now, *what)
         for name in self.names:
             into.setdefault(name, []).append(INSTRUMENTS[name](reading))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from petridish.tasks import Examples
@@ -22,24 +24,41 @@ class Pool:
     ±1 inputs stay packed: 25 times smaller than floats, so that a gather stays in the cache.
     """
 
-    def __init__(self, parts: Sequence[Examples]) -> None:
+    def __init__(self, parts: Sequence[Examples], spec: RunSpec) -> None:
+        self.dtype = getattr(torch, spec.training.precision)
+        self.places = bool(getattr(spec.model, "takes_places", False))
         labels = [part.labels.reshape(-1) for part in parts]
         self.labels = torch.from_numpy(np.concatenate(labels)).float()
         self.n_bits = parts[0].n_bits
-        inputs = [part.x if part.packed is None else part.packed.view(np.int64) for part in parts]
+        self.hot = parts[0].hot is not None
+        inputs = [_compact(part) for part in parts]
         flat = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in inputs])
         self.inputs = torch.from_numpy(flat)
+        if self.inputs.is_floating_point():
+            self.inputs = self.inputs.to(self.dtype)
+        self.signs = _SIGNS.to(self.dtype)
 
     def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Gather inputs (run, example, …) and labels (run, example) at `places` (run, example)."""
         flat = places.reshape(-1)
         rows = self.inputs.index_select(0, flat)
-        if self.n_bits:
+        if self.hot:
+            if not self.places:
+                ones = torch.ones(rows.shape, dtype=self.dtype)
+                rows = torch.zeros(len(flat), self.n_bits, dtype=self.dtype).scatter_(1, rows, ones)
+        elif self.n_bits:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
-            rows = _SIGNS.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
+            rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
         return rows.view(*places.shape, *rows.shape[1:]), self.labels.index_select(0, flat).view_as(
             places
         )
+
+
+def _compact(part: Examples) -> NDArray[Any]:
+    """Give the inputs as they are kept: bits by words, one-hot vectors by the places of ones."""
+    if part.hot is not None:
+        return part.hot
+    return part.x if part.packed is None else part.packed.view(np.int64)
 
 
 class TrainingSource:
@@ -65,7 +84,7 @@ class TrainingSource:
                 self.first[group] = end + m * np.arange(len(group))
                 end += m * len(group)
         if parts:
-            self.pool = Pool(parts)
+            self.pool = Pool(parts, specs[0])
 
     def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Sequence[Tensor]]:
         """Give a pool and the places in it of each step's examples, a step (row, batch)."""
@@ -88,7 +107,7 @@ class TrainingSource:
             else:
                 first = self.first[np.array(rows)[members]]
                 places[members] = batch_indices(specs, step, steps) + first[:, None, None]
-        pool = Pool(parts) if self.online else self.pool
+        pool = Pool(parts, self.specs[0]) if self.online else self.pool
         return pool, list(torch.from_numpy(places.transpose(1, 0, 2).copy()))
 
     def _epoch_batch(self, rows: list[int], step: int) -> Tensor:
@@ -108,7 +127,8 @@ class TestSource:
 
     def __init__(self, specs: Sequence[RunSpec]) -> None:
         groups = grouped(specs)
-        self.pool = Pool([test_examples([specs[row] for row in group]) for group in groups])
+        parts = [test_examples([specs[row] for row in group]) for group in groups]
+        self.pool = Pool(parts, specs[0])
         order = [row for group in groups for row in group]
         self.first = torch.zeros(len(specs), dtype=torch.int64)
         self.first[torch.tensor(order)] = torch.arange(len(specs)) * specs[0].data.n_test

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from petridish.training.spec import RunSpec
 
@@ -50,6 +55,9 @@ class RunRecord:
         Mean minibatch loss since the evaluation before the last; NaN if no step was taken.
     seconds : float
         The run's share of its engine's time.
+    weights : list of list of float, optional
+        The parameters at the end, each row by row, where the spec asks for them and the run did not
+        diverge.
     """
 
     spec: RunSpec
@@ -62,3 +70,11 @@ class RunRecord:
     curves: Curves
     seconds: float
     engine: str
+    weights: list[list[float]] | None = None
+
+
+def kept_weights(spec: RunSpec, weights: Sequence[NDArray[Any]]) -> list[list[float]] | None:
+    """Give the parameters as a record keeps them, in float32; None if it is not asked to."""
+    if not spec.evaluation.weights:
+        return None
+    return [weight.astype(np.float32).ravel().tolist() for weight in weights]

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from petridish.models import MLP
@@ -23,7 +24,7 @@ from petridish.training.engine import Monitor, Reference
 from petridish.training.instruments import Gauges
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
-from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
 from petridish.training.screen import allowed_errors
 from petridish.training.spec import Part, RunSpec
 
@@ -42,7 +43,7 @@ class _Functional(nn.Module):
 
 
 def _network(spec: RunSpec) -> nn.Module:
-    weights = [torch.from_numpy(drawn[0]) for drawn in initial_weights([spec])]
+    weights = [_tensor(drawn[0], spec) for drawn in initial_weights([spec])]
     if not isinstance(spec.model, MLP):
         return _Functional(spec, weights)
     layers: list[nn.Module] = []
@@ -56,6 +57,14 @@ def _network(spec: RunSpec) -> nn.Module:
         if len(layers) < 2 * depth:
             layers.append(_Activation(spec.model))
     return nn.Sequential(*layers, *([_Sum()] if spec.model.output == "sum" else []))
+
+
+def _tensor(values: NDArray[Any], spec: RunSpec) -> Tensor:
+    """Give numbers in the run's precision; tokens stay whole."""
+    tensor = torch.from_numpy(values)
+    return (
+        tensor.to(getattr(torch, spec.training.precision)) if tensor.is_floating_point() else tensor
+    )
 
 
 class _Sum(nn.Module):
@@ -89,6 +98,24 @@ def _schedule(parts: Sequence[Part], optimiser: torch.optim.Optimizer, step: int
         group["lr"], group["weight_decay"] = rate, decay
 
 
+def _penalty(spec: RunSpec, network: nn.Module) -> Tensor | float:
+    """Give λ Σ_i ‖ω_i‖_a^b, neuron by neuron of the hidden layer."""
+    rule = spec.training.penalty
+    if not rule.strength:
+        return 0.0
+    total: Tensor | float = 0.0
+    named = list(zip(spec.parameters, network.parameters(), strict=True))
+    for neuron in range(spec.parameters[0].fan_out):
+        own = []
+        for parameter, values in named:
+            if parameter.layer == 0:
+                own.append(values[neuron].reshape(-1))
+            elif parameter.kind == "weight":
+                own.append(values[:, neuron])
+        total = total + torch.linalg.vector_norm(torch.cat(own), rule.order) ** rule.power
+    return rule.strength * total
+
+
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out the runs one after another, until the monitor stops them."""
     for spec in specs:
@@ -110,10 +137,10 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
     training, data, loss_of = spec.training, spec.data, spec.training.loss
     optimiser, parts = _optimiser(spec, network), spec.rates()
     test = test_examples([spec])
-    x_test, y_test = torch.from_numpy(test.x[0]), torch.from_numpy(test.labels[0])
+    x_test, y_test = _tensor(test.x[0], spec), torch.from_numpy(test.labels[0])
     if not data.online:
         train = training_examples([spec], 0, int(data.m))
-        x_train, y_train = torch.from_numpy(train.x[0]), torch.from_numpy(train.labels[0])
+        x_train, y_train = _tensor(train.x[0], spec), torch.from_numpy(train.labels[0])
 
     def count_wrong(x: Tensor, y: Tensor) -> int:
         with torch.no_grad():
@@ -157,14 +184,15 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
         if data.online:
             batch = spec.examples_a_step
             fresh = training_examples([spec], step * batch, batch)
-            x, y = torch.from_numpy(fresh.x[0]), torch.from_numpy(fresh.labels[0])
+            x, y = _tensor(fresh.x[0], spec), torch.from_numpy(fresh.labels[0])
         else:
             index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
             x, y = x_train[index], y_train[index]
         _schedule(parts, optimiser, step)
         loss = loss_of(network(x)[None], y[None].float()).sum()
+        penalty = _penalty(spec, network)
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
+        (loss + penalty).backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
         optimiser.step()
         step += 1
         losses.append(loss.item())
@@ -183,4 +211,5 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
         curves=curves,
         seconds=time.perf_counter() - started,
         engine=Reference.name,
+        weights=None if outcome is Outcome.DIVERGED else kept_weights(spec, weights()),
     )

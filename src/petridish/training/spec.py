@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 from petridish.models import MLP, Init, Model, Parameter, Uniform
-from petridish.naming import LATER, UserError, check_whole, nearest
-from petridish.tasks import Task
+from petridish.naming import LATER, UserError, check_whole, describe, nearest
+from petridish.tasks import Finite, Task
 from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
+from petridish.training.penalties import NeuronNorm
 
 Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
+MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
 
@@ -31,14 +33,21 @@ class Data:
     m : int or inf
         Training examples, drawn once (the paper's m); `ONLINE` for fresh ones at each step.
     label_noise : float
-        Probability that a training label is flipped; the held-out sample is clean.
+        Probability that a training label is wrong: flipped, or one of the others where there are
+        more than two; the held-out sample is clean.
     n_test : int
         Size of the held-out sample.
+    draws : "independent" or "distinct"
+        Whether examples are drawn one by one, or each run puts all inputs of its task in an order
+        of its own: the first m are its training sample, the last n_test its held-out one. The two
+        are then disjoint as far as there are inputs for both; with m = n_test = all of them, both
+        are the whole population.
     """
 
     m: float = ONLINE
     label_noise: float = 0.0
     n_test: int = 10_000
+    draws: Literal["independent", "distinct"] = field(default="independent", metadata=LATER)
 
     def __post_init__(self) -> None:
         _check(
@@ -52,6 +61,15 @@ class Data:
             f"Data: label_noise={self.label_noise}. Give a probability from 0 to 1.",
         )
         check_whole("Data", 1, n_test=self.n_test)
+        _check(
+            self.draws in ("independent", "distinct"),
+            f"Data: draws={self.draws!r}. Give 'independent' or 'distinct'.",
+        )
+        _check(
+            self.draws == "independent" or self.m != ONLINE,
+            "Data: draws='distinct' takes each input at most once, and m=inf has no end. Give a "
+            "finite m.",
+        )
 
     @property
     def online(self) -> bool:
@@ -77,6 +95,10 @@ class Training:
     batches : "replacement" or "epochs"
         How minibatches are drawn: each example by itself with replacement, or by going through the
         whole sample in a new order each epoch, the last batch of an epoch being what is left.
+    penalty : NeuronNorm
+        What is added to the loss; the losses that are kept are without it.
+    precision : "float32" or "float64"
+        What is computed with. Initial weights are the same, drawn in float32.
     """
 
     loss: Loss = Hinge()
@@ -88,8 +110,14 @@ class Training:
     steps: int = 100_000
     target_error: float | None = 0.1
     batches: Literal["replacement", "epochs"] = field(default="replacement", metadata=LATER)
+    penalty: NeuronNorm = field(default=NeuronNorm(), metadata=LATER)
+    precision: Literal["float32", "float64"] = field(default="float32", metadata=LATER)
 
     def __post_init__(self) -> None:
+        _check(
+            self.precision in ("float32", "float64"),
+            f"Training: precision={self.precision!r}. Give 'float32' or 'float64'.",
+        )
         _check(
             self.batches in ("replacement", "epochs"),
             f"Training: batches={self.batches!r}. Give 'replacement' or 'epochs'.",
@@ -132,19 +160,21 @@ class Evaluation:
         whole of it; None does not ask.
     instruments : tuple of str
         Names of `INSTRUMENTS` that are read off the weights at every look, beside the curves.
+    weights : bool
+        Keep the parameters with which the run ends, in float32.
     """
 
     every: int = 100
     curves: bool = False
     fitted_error: float | None = 0.01
     instruments: tuple[str, ...] = ()
+    weights: bool = field(default=False, metadata=LATER)
 
     def __post_init__(self) -> None:
         check_whole("Evaluation", 1, every=self.every)
-        _check(
-            isinstance(self.curves, bool),
-            f"Evaluation: curves={self.curves!r}. Give true or false.",
-        )
+        for name in ("curves", "weights"):
+            value = getattr(self, name)
+            _check(isinstance(value, bool), f"Evaluation: {name}={value!r}. Give true or false.")
         _check(
             self.fitted_error is None or 0 <= self.fitted_error <= 1,
             f"Evaluation: fitted_error={self.fitted_error}. "
@@ -230,6 +260,30 @@ class RunSpec:
             found.append((start, rate, decay))
         return found
 
+    def _check_draws(self) -> None:
+        data, classes = self.data, self.task.n_classes
+        _check(
+            data.label_noise == 0 or classes >= 2,
+            f"RunSpec: label_noise={data.label_noise} makes classes wrong, and the task "
+            f"{describe(self.task)} has none. Give label_noise=0.",
+        )
+        if data.draws == "independent":
+            return
+        possible = self.task.n_possible if isinstance(self.task, Finite) else math.inf
+        _check(
+            possible <= MOST_POSSIBLE,
+            f"RunSpec: draws='distinct' puts all inputs in order, and the task "
+            f"{describe(self.task)} has too many (more than {MOST_POSSIBLE}). Give "
+            "draws='independent'.",
+        )
+        for name in ("m", "n_test"):
+            value = int(getattr(data, name))
+            _check(
+                value <= possible,
+                f"RunSpec: {name}={value} distinct inputs were asked for, but the task "
+                f"{describe(self.task)} has only {possible}. Lower {name}.",
+            )
+
     def check(self) -> None:
         """Refuse a combination that cannot run, before anything is trained.
 
@@ -239,7 +293,9 @@ class RunSpec:
             check_task(self.task)
         if check_data := getattr(self.task, "check_data", None):
             check_data(self.data)
+        self._check_draws()
         if hasattr(self.model, "fit_predict"):
             return  # a model of another kind: nothing is drawn or stepped
+        self.training.penalty.check(self.model, self.parameters)
         self.init.draw(self.parameters, ())
         self.rates()

@@ -6,6 +6,7 @@ own gradient. A run that ends leaves the stack.
 A run's record does not depend on the stack: sums run inside a run, kernels do not see where in
 memory a run lies (`numerics.pin_kernels`), the held-out sample is read in pieces of one size, and a
 run left alone is computed beside a copy of itself, because a stack of one takes another kernel.
+Runs that fill the cache each by itself are never stacked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from petridish.training.engine import Monitor, Torch
 from petridish.training.instruments import Gauges
 from petridish.training.numerics import settled
 from petridish.training.pools import Pool, TestSource, TrainingSource
-from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
 from petridish.training.screen import CHUNK, Stage, stages
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update
@@ -34,7 +35,13 @@ DRAWN_AHEAD = 50  # steps whose minibatches are drawn in one go
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out runs of one shape, giving each record as its run ends."""
     with settled():
-        yield from _train(specs, monitor)
+        if Torch().stack_size(specs[0]) > 1:
+            yield from _train(specs, monitor)
+            return
+        for spec in specs:
+            if monitor.stopped():
+                return
+            yield from _train([spec], monitor)
 
 
 def _train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
@@ -63,6 +70,7 @@ class _Stack:
         started = time.perf_counter()
         self.specs = list(specs)
         self.rows = list(range(len(specs)))  # each run's number in the whole stack
+        self.stacks = Torch().stack_size(specs[0]) > 1
         self.train = TrainingSource(specs)
         self.test = TestSource(specs)
         self.weights = _stacked_weights(specs)
@@ -78,22 +86,24 @@ class _Stack:
 
     def _pair_up(self) -> None:
         """Give a run left alone a copy of itself to be computed beside."""
-        if len(self.specs) == 1:
+        if len(self.specs) == 1 and self.stacks:
             self._select(torch.tensor([0, 0]))
 
     def advance(self, step: int, steps: int, monitor: Monitor) -> int:
         """Take `steps` steps, or fewer if the monitor stops them; say how many."""
         started = time.perf_counter()
-        computed = self.rows * 2 if len(self.rows) == 1 else self.rows
+        computed = self.rows * 2 if len(self.rows) == 1 and self.stacks else self.rows
         pool, places = self.train.batches(computed, step, steps)
         model, loss_of = self.specs[0].model, self.specs[0].training.loss
+        penalty, parameters = self.specs[0].training.penalty, self.specs[0].parameters
         recent = []
         for ahead in range(steps):
             if monitor.stopped():
                 return ahead
             x, y = pool.take(places[ahead])  # (run, batch, input), (run, batch)
             loss = loss_of(model.forward(self.weights, x), y)  # (run,)
-            gradients = torch.autograd.grad(loss.sum(), self.weights)
+            total = loss + penalty(parameters, self.weights) if penalty.strength else loss
+            gradients = torch.autograd.grad(total.sum(), self.weights)
             self.update(self.weights, gradients, step + ahead)
             recent.append(loss.detach())
             self.loss_sum += recent[-1]
@@ -217,8 +227,9 @@ class _Stack:
 
     def _errors(self, runs: list[int], pool: Pool, places: Tensor) -> list[int]:
         """Count the errors of `runs` at `places` (run, example)."""
-        rows = torch.tensor(runs if len(runs) > 1 else runs * 2)
-        places = places if len(runs) > 1 else places.repeat(2, 1)
+        lonely = len(runs) == 1 and self.stacks
+        rows = torch.tensor(runs * 2 if lonely else runs)
+        places = places.repeat(2, 1) if lonely else places
         model, loss = self.specs[0].model, self.specs[0].training.loss
         # Pieces of one size, the last filled up: a sum's rounding may depend on its shape.
         n_examples = places.shape[1]
@@ -256,7 +267,9 @@ class _Stack:
     def _record(
         self, run: int, outcome: Outcome, steps: int, test_error: float, train_loss: float
     ) -> RunRecord:
+        diverged = outcome is Outcome.DIVERGED
         return RunRecord(
+            weights=None if diverged else kept_weights(self.specs[run], self._weights_of(run)),
             spec=self.specs[run],
             outcome=outcome,
             solved_at=steps if outcome is Outcome.SOLVED else None,
@@ -272,9 +285,10 @@ class _Stack:
 
 def _stacked_weights(specs: Sequence[RunSpec]) -> list[Tensor]:
     shapes = [parameter.shape for parameter in specs[0].parameters]
-    weights = [torch.empty(len(specs), *shape) for shape in shapes]
+    dtype = getattr(torch, specs[0].training.precision)
+    weights = [torch.empty(len(specs), *shape, dtype=dtype) for shape in shapes]
     for group in grouped(specs):
         drawn = initial_weights([specs[run] for run in group])
         for weight, values in zip(weights, drawn, strict=True):
-            weight[torch.tensor(group)] = torch.from_numpy(values)
+            weight[torch.tensor(group)] = torch.from_numpy(values).to(dtype)
     return [weight.requires_grad_() for weight in weights]

@@ -19,8 +19,9 @@ class Update(ABC):
         training = specs[0].training
         self.schedule = training.schedule
         self.layers = tuple(parameter.layer for parameter in specs[0].parameters)
-        self.rate = torch.tensor([spec.training.learning_rate for spec in specs])
-        self.decay = torch.tensor([spec.training.weight_decay for spec in specs])
+        dtype = weights[0].dtype
+        self.rate = torch.tensor([spec.training.learning_rate for spec in specs], dtype=dtype)
+        self.decay = torch.tensor([spec.training.weight_decay for spec in specs], dtype=dtype)
         self.state: list[list[Tensor]] = []  # what the optimiser remembers of each weight
         self.ranks = [weight.dim() for weight in weights]
         self.piece: Piece | None = None

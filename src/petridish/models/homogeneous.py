@@ -1,0 +1,74 @@
+"""One hidden layer without biases, whose outputs grow as a power of its weights [TH §7.2]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from petridish.models.activations import Identity, Power, ReLU
+from petridish.models.base import Parameter
+from petridish.naming import UserError, check_whole, describe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Homogeneous:
+    r"""f(x) = Σ_i w_i σ(u_i · x), with σ a power or ReLU [TH §7.2].
+
+    Twice the weights give 2^ν times the outputs, ν being `degree`, so that a margin can be measured
+    in units of :math:`\|\theta\|_{2,\nu}^\nu = \sum_i \|(u_i, w_i)\|_2^\nu`.
+
+    Attributes
+    ----------
+    width : int
+        Number of neurons (the paper's m).
+    activation : Power, ReLU or Identity
+        The paper's σ; x² for groups, x^k for the parity of k bits.
+    """
+
+    name: ClassVar[str] = "homogeneous"
+    takes_places: ClassVar[bool] = True  # one-hot inputs may come as the places of their ones
+
+    width: int
+    activation: Power | ReLU | Identity = Power(2)
+
+    def __post_init__(self) -> None:
+        check_whole("Homogeneous", 1, width=self.width)
+        if not isinstance(self.activation, Power | ReLU | Identity):
+            raise UserError(
+                f"Homogeneous: the activation {describe(self.activation)} does not grow as a "
+                "power of its argument. Give power(k), relu or identity."
+            )
+
+    @property
+    def degree(self) -> int:
+        """The ν in which a neuron grows: one more than its activation."""
+        return 1 + (self.activation.k if isinstance(self.activation, Power) else 1)
+
+    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+        """List u and w, the weights of the two layers."""
+        return (
+            Parameter(0, "weight", n_inputs, self.width),
+            Parameter(1, "weight", self.width, n_outputs),
+        )
+
+    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        """Give the outputs of a stack of runs, shape (run, batch, output).
+
+        Whole numbers are the places of ones: adding up columns of u is a third of a product with
+        one-hot vectors.
+        """
+        first, second = parameters
+        if x.is_floating_point():
+            return second.bmm(self.activation(first.bmm(x.mT))).mT
+        from torch import arange
+        from torch.nn.functional import embedding_bag
+
+        runs, width, n_inputs = first.shape
+        columns = first.mT.reshape(runs * n_inputs, width)
+        places = x + n_inputs * arange(runs).view(-1, 1, 1)
+        sums = embedding_bag(places.flatten(0, 1), columns, mode="sum")  # (run · batch, width)
+        return self.activation(sums.view(runs, -1, width)).bmm(second.mT)
