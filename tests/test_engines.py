@@ -13,6 +13,7 @@ import pytest
 from petridish.models import (
     MLP,
     Bernoulli,
+    Homogeneous,
     Identity,
     Init,
     OverSparse,
@@ -20,6 +21,7 @@ from petridish.models import (
     ParityTransformer,
     PolyNet,
     Power,
+    ReLU,
     Signs,
     Sparse,
     SymmetricSigns,
@@ -28,7 +30,7 @@ from petridish.models import (
     Uniform,
 )
 from petridish.naming import UserError, describe
-from petridish.tasks import SparseAnd, SparseParity, TruthTable
+from petridish.tasks import GroupProduct, SparseAnd, SparseParity, TruthTable
 from petridish.training import (
     ENGINES,
     LOSSES,
@@ -41,6 +43,7 @@ from petridish.training import (
     Evaluation,
     Hinge,
     Logistic,
+    NeuronNorm,
     Outcome,
     Piece,
     RunRecord,
@@ -73,6 +76,13 @@ def spec_of(**changes: Any) -> RunSpec:
         "evaluation": Evaluation(every=1, curves=True),
     }
     return RunSpec(**(base | changes))
+
+
+def on_group(**changes: Any) -> RunSpec:
+    """Give a small run on the permutations of three things."""
+    training = {"loss": CrossEntropy(), "penalty": NeuronNorm(1e-3, 2, 3), "weight_decay": 0.0}
+    base = {"task": GroupProduct("S3"), "model": Homogeneous(9)}
+    return spec_of(**(base | changes | {"training": training | changes.pop("training", {})}))
 
 
 def still(model: Any) -> dict[str, Any]:
@@ -116,6 +126,24 @@ SPECS = {
     "one neuron, one example": spec_of(
         model=MLP(1), training={}, data=Data(m=1, n_test=7), task=SparseParity(3, 1)
     ),
+    "penalty": spec_of(training={"penalty": NeuronNorm(0.02, 2, 3)}),
+    "penalty of sums": spec_of(training={"penalty": NeuronNorm(0.02, 1, 2)}),
+    "penalty on a linear output": spec_of(
+        model=MLP(10, output="linear"), training={"penalty": NeuronNorm(0.02)}
+    ),
+    "float64": spec_of(training={"precision": "float64"}),
+    "float64, Adam": spec_of(
+        training={"precision": "float64", "optimiser": OPTIMISERS["adam"](), "learning_rate": 0.01}
+    ),
+    "distinct inputs": spec_of(data=Data(m=80, n_test=300, draws="distinct")),
+    "group": on_group(),
+    "group in float64": on_group(training={"precision": "float64"}),
+    "group, ReLU": on_group(model=Homogeneous(9, ReLU())),
+    "group, whole": on_group(
+        data=Data(m=36, n_test=36, draws="distinct"), training={"batch_size": None}
+    ),
+    "group, noise": on_group(data=Data(m=30, n_test=36, draws="distinct", label_noise=0.4)),
+    "group by an MLP": on_group(model=MLP(9, (5,)), training={"penalty": NeuronNorm()}),
 }
 
 
@@ -191,6 +219,11 @@ COMPANY = {
     "no output bias": spec_of(model=MLP(9, output="linear")),
     "product": spec_of(model=PolyNet(3)),
     "transformer": spec_of(model=ParityTransformer(9, 3, 5)),
+    "penalty": spec_of(training={"penalty": NeuronNorm(0.02, 2, 3)}),
+    "float64": spec_of(training={"precision": "float64"}),
+    "group": on_group(),
+    "group in float64": on_group(training={"precision": "float64"}),
+    "never stacked": spec_of(model=MLP(5_000), training={"steps": 3, "learning_rate": 0.01}),
 }
 
 

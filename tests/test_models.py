@@ -18,6 +18,7 @@ from petridish.models import (
     Bernoulli,
     Constant,
     DisjointPolyNet,
+    Homogeneous,
     Identity,
     InfiniteZigzag,
     Init,
@@ -77,6 +78,8 @@ ALL_MODELS: list[Any] = [
     ParityTransformer(8, 2, 3),
     Tangent(4),
     Tangent(6, Power(3)),
+    Homogeneous(6),
+    Homogeneous(4, ReLU()),
 ]
 
 

@@ -145,8 +145,14 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "curves": False,
         "instruments": ("movement",),
         "batches": "epochs",
+        "draws": "distinct",
+        "precision": "float64",
+        "power": 3.0,
+        "weights": True,
     }
     other = others.get(name)
+    if name == "draws":  # which asks for a finite sample; that m is part of the key is seen above
+        return replace(value, m=500, draws=other)
     if other is None:
         other = inner + 1 if isinstance(inner, int) else inner / 2 + 0.01
     return replace(value, **{name: other})

@@ -36,6 +36,8 @@ class Experiment:
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
     tables : mapping of str to function
         Each makes a small table of the runs, to be read.
+    keeps : tuple of str
+        Curves and weights that a record keeps of the runs, because its claims are judged by them.
     located : function, optional
         Gives the same experiment on the data that are there, where its sweeps depend on them.
     """
@@ -49,6 +51,7 @@ class Experiment:
     level: float = 0.05
     user_file: Path | None = None
     tables: Mapping[str, Tabulate] = field(default_factory=dict)
+    keeps: tuple[str, ...] = ()
     located: Callable[[], Experiment] | None = None
 
     def sweep(self, scale: str) -> Sweep:

@@ -1,7 +1,8 @@
 """Records: what is kept of an experiment in the repository, small and complete.
 
-`runs.parquet` has a row for every run, without keys, specs and curves: with it alone every verdict
-and figure of a frontier can be made again. `summary.csv` has a row for every cell, for reading.
+`runs.parquet` has a row for every run, without keys and specs, and without curves and weights but
+for those that its claims are judged by: with it alone every verdict and figure of a frontier can be
+made again. `summary.csv` has a row for every cell, for reading.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from petridish import __version__
 from petridish.naming import UserError
@@ -30,8 +33,26 @@ ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
 PROVENANCE = ("version", "commit", "clean", "engine")
 
 
-def slim(runs: pl.DataFrame) -> pl.DataFrame:
-    """Keep what a reader needs of the runs: no keys, no curves, no columns without a value."""
+def lighter(runs: pl.DataFrame) -> pl.DataFrame:
+    """Round kept weights to 11 bits, of which a file needs half as much; judge after that."""
+    import polars as pl
+
+    if "weights" not in runs or runs["weights"].is_null().all():
+        return runs
+    rounded = [
+        None
+        if row is None
+        else [np.asarray(part, np.float32).astype(np.float16).tolist() for part in row]
+        for row in runs["weights"].to_list()
+    ]
+    return runs.with_columns(pl.Series("weights", rounded, dtype=runs.schema["weights"]))
+
+
+def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
+    """Keep what a reader needs of the runs: no keys, no columns without a value.
+
+    Of curves and weights only those named by `keeps`.
+    """
     import polars as pl
 
     left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
@@ -39,7 +60,7 @@ def slim(runs: pl.DataFrame) -> pl.DataFrame:
         name
         for name in runs.columns
         if name in left_out
-        or name.startswith("curve.")
+        or ((name == "weights" or name.startswith("curve.")) and name not in keeps)
         or (name not in ALWAYS and runs[name].is_null().all())
     ]
     order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
@@ -154,7 +175,7 @@ def write_record(
             text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
             (folder / name).write_text(text + "\n", encoding="utf-8")
             files.append(folder / name)
-        kept = slim(runs)
+        kept = slim(runs, experiment.keeps)
         kept.write_parquet(folder / "runs.parquet", compression_level=19)
         small = {"summary": summary(kept)}
         small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}

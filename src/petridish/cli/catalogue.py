@@ -274,11 +274,11 @@ def record(
     ] = None,
 ) -> int:
     """Keep an experiment's runs, verdicts and figures in one small folder."""
-    from petridish.records import write_record
+    from petridish.records import lighter, write_record
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
     reading = read_runs(store, curves=True)
-    runs = chosen_runs(sweep, reading.table, name, store)
+    runs = lighter(chosen_runs(sweep, reading.table, name, store))
     folder = out or Path("records") / f"{experiment.id}-{scale}"
     for file in write_record(experiment, scale, sweep, runs, experiment.judge(runs), folder):
         typer.echo(str(file))

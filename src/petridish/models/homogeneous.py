@@ -65,10 +65,12 @@ class Homogeneous:
         if x.is_floating_point():
             return second.bmm(self.activation(first.bmm(x.mT))).mT
         from torch import arange
-        from torch.nn.functional import embedding_bag
 
         runs, width, n_inputs = first.shape
         columns = first.mT.reshape(runs * n_inputs, width)
-        places = x + n_inputs * arange(runs).view(-1, 1, 1)
-        sums = embedding_bag(places.flatten(0, 1), columns, mode="sum")  # (run · batch, width)
+        places = (x + n_inputs * arange(runs).view(-1, 1, 1)).flatten(0, 1)  # (run · batch, one)
+        # Not `embedding_bag`: the order in which its gradient adds up depends on the stack.
+        sums = columns.index_select(0, places[:, 0])
+        for one in range(1, places.shape[1]):
+            sums = sums + columns.index_select(0, places[:, one])
         return self.activation(sums.view(runs, -1, width)).bmm(second.mT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from petridish.experiment import Experiment
 from petridish.naming import UserError, nearest
 from petridish.papers import hidden_curves, hidden_space, hidden_theory, hidden_times
+from petridish.papers.features import ADDITION, CONSTRUCTIONS, GROUPS, PARITY
 from petridish.papers.mechanisms import THEORY, TICKETS
 from petridish.papers.pareto import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.papers.tabular import DEFAULT, TABULAR
@@ -16,8 +17,9 @@ HIDDEN = (
     *(hidden_space.GROKKING, hidden_curves.NOISE, hidden_space.DEPTH, hidden_theory.DISJOINT),
     hidden_theory.ONE_STEP,
 )
+FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS)
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (*PARETO, *HIDDEN)
+    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES)
 }
 
 

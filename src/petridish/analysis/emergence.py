@@ -1,0 +1,399 @@
+r"""What trained networks without biases have become: margins, spectra, phases, signs [TH Ch. 7].
+
+The tables have runs that kept their weights, on a group's composition or on a sparse parity. A
+statement about a network's neurons is about those that carry all but a thousandth of
+:math:`\|\theta\|_{2,\nu}^\nu`: what a regulariser has shrunk to nearly nothing says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.groups import Group, real_irreps
+from petridish.groups.spectra import feature_names, is_modular, power
+from petridish.models import Homogeneous, Power, ReLU
+from petridish.naming import parse_value
+from petridish.tasks import GroupProduct, SparseParity
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+CARRIED = 0.999  # of the norm, by the neurons that count
+ONE_FEATURE = 0.95  # normalised power from which a weight vector counts as one frequency
+PHASE = 0.1  # radians by which phases may miss their relation
+SIZE = 0.05  # relative, by which |u_j| may miss ‖w‖
+NO_WEIGHTS = "these runs kept no weights: ask for them by evaluation.weights"
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    r"""The neurons with which a run ended.
+
+    Attributes
+    ----------
+    task : GroupProduct or SparseParity
+        What it was trained on.
+    activation : str
+        "power(2)", "power(4)" or "relu".
+    inputs : array, shape (width, n_inputs)
+        The paper's u; for groups u and v side by side.
+    outputs : array, shape (width, n_classes)
+        The paper's w.
+    steps, margins : array
+        The normalised margin at each look; empty where it was not watched.
+    """
+
+    task: GroupProduct | SparseParity
+    activation: str
+    degree: int
+    seed: int
+    inputs: Floats
+    outputs: Floats
+    steps: Floats
+    margins: Floats
+
+    @property
+    def label(self) -> str:
+        """What the run is called among others: Z23, relu."""
+        own = isinstance(self.task, GroupProduct)
+        name = self.group.name if own else f"({self.task.n}, {self.task.k})"  # type: ignore[union-attr] # the other kind
+        return f"{name}, ReLU" if self.activation == "relu" else name
+
+    @cached_property
+    def group(self) -> Group:
+        """The group, of a run on one."""
+        assert isinstance(self.task, GroupProduct), "a run on a group"
+        return self.task.structure()
+
+    @cached_property
+    def best(self) -> float:
+        """The maximum margin γ*; NaN where no theorem gives it, as for ReLU."""
+        from petridish.theory.margins import group_margin, parity_margin
+
+        if isinstance(self.task, GroupProduct):
+            known = self.activation == "power(2)" and self.group.order > 1
+            return group_margin(self.group).margin if known else math.nan
+        return (
+            parity_margin(self.task.k) if self.activation == f"power({self.task.k})" else math.nan
+        )
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """The margin at each look over γ*."""
+        return self.margins / self.best
+
+    @property
+    def gaining(self) -> float:
+        """What the ratio gained in the last tenth of the steps."""
+        before = np.searchsorted(self.steps, 0.9 * self.steps[-1], side="right") - 1
+        return float(self.ratios[-1] - self.ratios[before])
+
+    @cached_property
+    def weight(self) -> Floats:
+        r"""Each neuron's share of :math:`\|\theta\|_{2,\nu}^\nu`."""
+        squares = np.square(self.inputs).sum(axis=1) + np.square(self.outputs).sum(axis=1)
+        parts: Floats = squares ** (self.degree / 2)
+        shares: Floats = parts / parts.sum()
+        return shares
+
+    @cached_property
+    def active(self) -> Mask:
+        """The largest neurons, those that carry all but a thousandth of the norm."""
+        order = np.argsort(-self.weight)
+        carried = np.cumsum(self.weight[order]) - self.weight[order]  # by the larger ones
+        mask = np.zeros(len(order), np.bool_)
+        mask[order[carried < CARRIED]] = True
+        return mask
+
+    # --- groups
+
+    @cached_property
+    def spectra(self) -> Floats:
+        """Power of u, v and w in each feature, shape (3, neuron, feature)."""
+        size = self.group.order
+        parts = (self.inputs[:, :size], self.inputs[:, size:], self.outputs)
+        return np.stack([power(self.group, part) for part in parts])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The maximum normalised power of u, v and w, shape (3, neuron)."""
+        shares: Floats = self.spectra.max(axis=2) / self.spectra.sum(axis=2)
+        return shares
+
+    @cached_property
+    def home(self) -> NDArray[np.intp]:
+        """The feature in which u, v and w together have the most power."""
+        found: NDArray[np.intp] = self.spectra.sum(axis=0).argmax(axis=1)
+        return found
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many active neurons each feature is the home of, the trivial one first."""
+        return np.bincount(self.home[self.active], minlength=self.spectra.shape[2])
+
+    @cached_property
+    def norm_shares(self) -> Floats:
+        r"""The share of :math:`\|\theta\|_{2,3}^3` of each feature's neurons."""
+        shares = np.bincount(self.home, self.weight, minlength=self.spectra.shape[2])
+        return shares.astype(np.float64)
+
+    @cached_property
+    def phase_errors(self) -> Floats:
+        """θ_u + θ_v − θ_w at the home frequency, in (−π, π]; of modular addition alone."""
+        size = self.group.order
+        parts = (self.inputs[:, :size], self.inputs[:, size:], self.outputs)
+        rows = np.arange(len(self.home))
+        u, v, w = (np.fft.rfft(part)[rows, self.home] for part in parts)
+        return np.angle(u * v * np.conj(w))
+
+    # --- parities
+
+    @cached_property
+    def support(self) -> Mask:
+        """The relevant bits S."""
+        assert isinstance(self.task, SparseParity), "a run on a parity"
+        mask = np.zeros(self.task.n, np.bool_)
+        mask[self.task.supports([self.seed])[0]] = True
+        return mask
+
+    def has(self, what: Trait) -> Mask:
+        """Say which neurons have a trait."""
+        return TRAITS[what](self)
+
+
+Trait = Literal["one feature", "phases", "support", "sizes", "signs"]
+
+
+def _one_feature(network: Network) -> Mask:
+    """Ask for nearly all power of u, v and w in one feature, the same and not trivial."""
+    at_home = network.spectra[:, np.arange(len(network.home)), network.home]
+    close = at_home >= ONE_FEATURE * network.spectra.sum(axis=2)
+    found: Mask = close.all(axis=0) & (network.home > 0)
+    return found
+
+
+def _phases(network: Network) -> Mask:
+    return np.abs(network.phase_errors) <= PHASE
+
+
+def _support(network: Network) -> Mask:
+    squares = np.square(network.inputs)
+    found: Mask = squares[:, network.support].sum(axis=1) >= 0.99 * squares.sum(axis=1)
+    return found
+
+
+def _sizes(network: Network) -> Mask:
+    ratio = np.abs(network.inputs[:, network.support]) / _output_size(network)[:, None]
+    found: Mask = np.abs(ratio - 1).max(axis=1) <= SIZE
+    return found
+
+
+def _output_size(network: Network) -> Floats:
+    size: Floats = np.linalg.norm(network.outputs, axis=1)
+    return size
+
+
+def _signs(network: Network) -> Mask:
+    """Ask for w along (1, −1), and for a product of u on S with the sign of w · (1, −1)."""
+    along = network.outputs[:, 0] - network.outputs[:, 1]
+    straight = np.abs(along) >= 0.99 * math.sqrt(2) * _output_size(network)
+    found: Mask = straight & (network.inputs[:, network.support].prod(axis=1) * along > 0)
+    return found
+
+
+TRAITS: dict[Trait, Callable[[Network], Mask]] = {
+    "one feature": _one_feature,
+    "phases": _phases,
+    "support": _support,
+    "sizes": _sizes,
+    "signs": _signs,
+}
+
+
+def theory_shares(group: Group) -> Floats:
+    r"""Give the share of :math:`\|\theta\|_{2,3}^3` of each feature at the maximum margin."""
+    from petridish.theory.margins import group_margin
+
+    shares = group_margin(group).shares
+    if not is_modular(group):
+        return shares
+    found = np.zeros(len(feature_names(group)))
+    for irrep, share in zip(real_irreps(group), shares, strict=True):
+        found[int(power(group, irrep.character).argmax())] += share
+    return found
+
+
+def dimensions(group: Group) -> NDArray[np.int64]:
+    """Give the dimension of each feature's real representation."""
+    if is_modular(group):
+        sizes = np.full(len(feature_names(group)), 2)
+        sizes[0] = 1
+        if group.order % 2 == 0:
+            sizes[-1] = 1  # the frequency of signs in turn
+        return sizes
+    return np.array([irrep.dimension for irrep in real_irreps(group)])
+
+
+def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network]:
+    """Read the networks of a table, those of one activation's kind if it is named."""
+    if "weights" not in table.columns:
+        return []
+    import polars as pl
+
+    rows = table.filter(pl.col("weights").is_not_null()).sort("model.width", "seed")
+    found = [_network(row) for row in rows.iter_rows(named=True)]
+    found.sort(key=lambda network: (network.task.n_inputs, network.label, network.seed))
+    return [n for n in found if activation is None or n.activation.startswith(activation)]
+
+
+def starts(network: Network) -> Network:
+    """Give the network with which the same run began: its weights are drawn again."""
+    from dataclasses import replace
+
+    from petridish.models import Uniform
+
+    model = _model(network.activation, len(network.inputs))
+    n_outputs = network.outputs.shape[1]
+    first, second = Uniform().draw(
+        model.parameters(network.inputs.shape[1], n_outputs), [network.seed]
+    )
+    empty = np.empty(0)
+    return replace(
+        network,
+        inputs=first[0].astype(np.float64),
+        outputs=second[0].T.astype(np.float64),
+        steps=empty,
+        margins=empty,
+    )
+
+
+def _model(activation: str, width: int) -> Homogeneous:
+    if activation == "relu":
+        return Homogeneous(width, ReLU())
+    return Homogeneous(width, Power(int(activation[len("power(") : -1])))
+
+
+def _network(row: dict[str, Any]) -> Network:
+    task = _task(row)
+    width, activation = row["model.width"], row["model.activation"]
+    first, second = (np.array(values, np.float64) for values in row["weights"])
+    steps, margins = row.get("curve.step"), row.get("curve.normalised_margin")
+    return Network(
+        task=task,
+        activation=activation,
+        degree=_model(activation, width).degree,
+        seed=row["seed"],
+        inputs=first.reshape(width, -1),
+        outputs=second.reshape(-1, width).T,
+        steps=np.array(steps or [], np.float64),
+        margins=np.array(margins or [], np.float64),
+    )
+
+
+def _task(row: dict[str, Any]) -> GroupProduct | SparseParity:
+    if row["task"].startswith(SparseParity.name):
+        support = row.get("task.support")
+        return SparseParity(row["task.n"], row["task.k"], tuple(support) if support else None)
+    given = row["task.group"]
+    return GroupProduct(parse_value(given) if isinstance(given, str) else given)
+
+
+def cells(found: list[Network]) -> Iterator[tuple[str, list[Network]]]:
+    """Give the networks of each task and width together, under their label."""
+    parts: dict[tuple[str, int], list[Network]] = {}
+    for network in found:
+        parts.setdefault((network.label, len(network.inputs)), []).append(network)
+    labels = [label for label, _ in parts]
+    for (label, width), members in parts.items():
+        yield (label if labels.count(label) == 1 else f"{label}, width {width}"), members
+
+
+def margin_table(table: pl.DataFrame) -> pl.DataFrame:
+    """Give the normalised margin of every run at every look, and its ratio to γ*."""
+    import polars as pl
+
+    rows = [
+        (label, network.seed, int(step), float(margin), float(margin / network.best))
+        for label, members in cells(networks(table))
+        for network in members
+        for step, margin in zip(network.steps, network.margins, strict=True)
+    ]
+    columns: dict[str, Any] = {"task": pl.String, "seed": pl.Int64, "step": pl.Int64}
+    numbers: dict[str, Any] = {"margin": pl.Float64, "ratio": pl.Float64}
+    found = pl.DataFrame(rows, schema=columns | numbers, orient="row")
+    return found.with_columns(pl.col("ratio").round(6), pl.col("margin").round_sig_figs(6))
+
+
+def feature_table(table: pl.DataFrame) -> pl.DataFrame:
+    """Give for every run and feature its neurons and its share of the norm, and the theory's."""
+    import polars as pl
+
+    rows: list[dict[str, Any]] = []
+    for label, members in cells(networks(table)):
+        for network in members:
+            names, theory = feature_names(network.group), theory_shares(network.group)
+            rows += [
+                {
+                    "task": label,
+                    "seed": network.seed,
+                    "feature": name,
+                    "dimension": int(dimensions(network.group)[place]),
+                    "neurons": int(network.counts[place]),
+                    "norm_share": round(float(network.norm_shares[place]), 5),
+                    "theory_share": round(float(theory[place]), 5),
+                }
+                for place, name in enumerate(names)
+            ]
+    return pl.DataFrame(rows)
+
+
+def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
+    """Give for every neuron its share of the norm and its traits, at the start and at the end."""
+    import polars as pl
+
+    rows: list[dict[str, Any]] = []
+    for label, members in cells(networks(table)):
+        for network in members:
+            shared = {"task": label, "seed": network.seed}
+            traits = (
+                _group_traits(network) if hasattr(network.task, "group") else _bit_traits(network)
+            )
+            for neuron, weight in enumerate(network.weight):
+                own = {name: values[neuron] for name, values in traits.items()}
+                rows.append(shared | {"neuron": neuron, "norm_share": float(weight)} | own)
+    found = pl.DataFrame(rows, infer_schema_length=None)
+    return found.with_columns(pl.selectors.float().round(5))
+
+
+def _group_traits(network: Network) -> dict[str, list[Any]]:
+    names, before = feature_names(network.group), starts(network)
+    traits: dict[str, list[Any]] = {
+        "feature": [names[home] for home in network.home],
+        "power_at_start": before.shares[0].tolist(),
+        "power_u": network.shares[0].tolist(),
+        "power_v": network.shares[1].tolist(),
+        "power_w": network.shares[2].tolist(),
+    }
+    if is_modular(network.group):
+        traits["phase_error"] = network.phase_errors.tolist()
+    return traits
+
+
+def _bit_traits(network: Network) -> dict[str, list[Any]]:
+    squares = np.square(network.inputs)
+    return {
+        "power_on_support": (
+            squares[:, network.support].sum(axis=1) / squares.sum(axis=1)
+        ).tolist(),
+        "sizes": network.has("sizes").tolist(),
+        "signs": network.has("signs").tolist(),
+    }
