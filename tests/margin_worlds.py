@@ -1,0 +1,60 @@
+"""Tables of networks whose weights are known: constructions, blurred ones, and random ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from petridish.tasks import GroupProduct
+from petridish.theory.margin_networks import Neurons
+from petridish.theory.margins import group_margin, parity_margin
+
+
+def row(
+    network: Neurons, *, seed: int = 0, ratio: float = 0.99, relu: bool = False, **task: Any
+) -> dict[str, Any]:
+    """Give a run that ended with these weights, its margin at `ratio` of γ*, 0.01 less before."""
+    if "group" in task:
+        best = group_margin(GroupProduct(task["group"]).structure()).margin
+        name = f"group_product({task['group']})"
+    else:
+        best = parity_margin(task["k"])
+        name = f"sparse_parity({task['n']}, {task['k']})"
+    columns = {"task.group": None, "task.n": None, "task.k": None, "task.support": None}
+    return {
+        "task": name,
+        **(columns | {f"task.{key}": value for key, value in task.items()}),
+        "model.width": network.width,
+        "model.activation": "relu" if relu else f"power({network.power})",
+        "seed": seed,
+        "weights": [network.inputs.ravel().tolist(), network.outputs.T.ravel().tolist()],
+        "curve.step": [0, 50, 100],
+        "curve.normalised_margin": [-best, (ratio - 0.01) * best, ratio * best],
+    }
+
+
+TYPES: dict[str, Any] = {
+    "task.group": pl.String,
+    "task.n": pl.Int64,
+    "task.k": pl.Int64,
+    "task.support": pl.List(pl.Int64),
+}
+
+
+def table_of(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Put runs into a table."""
+    return pl.DataFrame(list(rows), schema_overrides=TYPES, infer_schema_length=None)
+
+
+def blurred(network: Neurons, share: float, seed: int) -> Neurons:
+    """Add to every weight vector a random one of `share` of its length."""
+    rng = np.random.default_rng(seed)
+
+    def blur(rows: Any) -> Any:
+        noise = rng.normal(size=rows.shape)
+        sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows + share * noise * sizes / np.linalg.norm(noise, axis=1, keepdims=True)
+
+    return Neurons(blur(network.inputs), blur(network.outputs), network.power)

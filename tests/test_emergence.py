@@ -1,0 +1,344 @@
+"""FE: what is read off trained networks, and the rules, on networks whose weights are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from petridish.analysis import Judgement
+from petridish.analysis.emergence import (
+    NO_WEIGHTS,
+    dimensions,
+    feature_table,
+    margin_table,
+    networks,
+    neuron_table,
+    starts,
+    theory_shares,
+)
+from petridish.analysis.emergent import (
+    ConstructionsAttain,
+    DenseFallsShort,
+    EveryFeature,
+    NearUniform,
+    NeuronsShare,
+    OrderedByDimension,
+    PowerNear,
+    ReachesMargin,
+    TrainedBeatDense,
+    dense_ratio,
+)
+from petridish.figures import emergence as drawings
+from petridish.figures.style import NothingToDraw
+from petridish.groups import cyclic, find_group
+from petridish.models import Homogeneous
+from petridish.papers.features import whole
+from petridish.tasks import GroupProduct, SparseParity
+from petridish.theory.margin_networks import (
+    Neurons,
+    group_network,
+    memorising_network,
+    modular_network,
+    parity_network,
+)
+from petridish.training import NeuronNorm
+from petridish.training.data import initial_weights
+from tests.margin_worlds import blurred, row, table_of
+
+SUPPORTED, CONTRADICTED, UNDECIDED = (
+    Judgement.SUPPORTED,
+    Judgement.CONTRADICTED,
+    Judgement.UNDECIDED,
+)
+LEVEL = 0.01
+ADDITION = [row(modular_network(7), group="Z7", seed=seed) for seed in range(3)]
+PARITY = [row(parity_network(6, 4), n=6, k=4, support=[0, 1, 2, 3], seed=seed) for seed in range(3)]
+GROUP = [row(group_network(find_group("S4")), group="S4", seed=seed) for seed in range(3)]
+DENSE = [row(memorising_network(cyclic(7)), group="Z7", seed=seed) for seed in range(3)]
+
+
+def noisy(rows: list[dict[str, Any]], network: Neurons, share: float) -> pl.DataFrame:
+    """Put blurred copies of a network in the place of the rows' own."""
+    found = []
+    for seed, given in enumerate(rows):
+        new = blurred(network, share, seed)
+        weights = [new.inputs.ravel().tolist(), new.outputs.T.ravel().tolist()]
+        found.append(given | {"weights": weights})
+    return table_of(*found)
+
+
+def test_constructions_have_every_trait_of_their_theorem() -> None:
+    """Theorem 7.7's, 7.8's and 7.9's networks are what the rules look for."""
+    addition, parity, group = (table_of(*rows) for rows in (ADDITION, PARITY, GROUP))
+    for rule, table in (
+        (NeuronsShare("one feature"), addition),
+        (NeuronsShare("phases"), addition),
+        (EveryFeature(), addition),
+        (NearUniform(), addition),
+        (ReachesMargin(), addition),
+        (TrainedBeatDense(), addition),
+        (NeuronsShare("support"), parity),
+        (NeuronsShare("sizes"), parity),
+        (NeuronsShare("signs"), parity),
+        (ReachesMargin(), parity),
+        (NeuronsShare("one feature"), group),
+        (EveryFeature(), group),
+        (OrderedByDimension(), group),
+        (ReachesMargin(), group),
+    ):
+        assert rule.judge(table, LEVEL).judgement is SUPPORTED, rule
+
+
+def test_blurred_constructions_lose_their_traits() -> None:
+    """Weights with as much noise as signal are of no one feature, phase, support, size."""
+    addition = noisy(ADDITION, modular_network(7), 1.0)
+    parity = noisy(PARITY, parity_network(6, 4), 1.0)
+    for rule, table in (
+        (NeuronsShare("one feature"), addition),
+        (NeuronsShare("phases"), addition),
+        (NeuronsShare("support"), parity),
+        (NeuronsShare("sizes"), parity),
+        (NeuronsShare("signs"), parity),
+    ):
+        assert rule.judge(table, LEVEL).judgement is CONTRADICTED, rule
+
+
+def test_the_dense_network_has_no_features() -> None:
+    """One-hot weights have all frequencies alike: the largest of 0 … 3 has two sevenths."""
+    table = table_of(*DENSE)
+    finding = PowerNear(0.28, 0.29, activation="power").judge(table, LEVEL)
+
+    assert NeuronsShare("one feature").judge(table, LEVEL).judgement is CONTRADICTED
+    assert finding.estimate == pytest.approx(2 / 7)
+    assert finding.judgement is SUPPORTED
+    assert PowerNear(0.85, 0.95, activation="power").judge(table, LEVEL).judgement is CONTRADICTED
+    assert PowerNear(0.28, 0.286, activation="power").judge(table, LEVEL).judgement is SUPPORTED
+
+
+def test_a_margin_is_judged_on_the_weakest_task() -> None:
+    """One task below the bound contradicts; the remark names each, and what it still gains."""
+    far = [row(modular_network(5), group="Z5", seed=seed, ratio=0.7) for seed in range(3)]
+    finding = ReachesMargin().judge(table_of(*ADDITION, *far), LEVEL)
+
+    assert finding.judgement is CONTRADICTED
+    assert finding.estimate == pytest.approx(0.7)
+    assert finding.remark == (
+        "Z5: 0.7 (+0.01 in the last tenth); Z7: 0.99 (+0.01 in the last tenth)"
+    )
+    assert finding.n == 6
+
+
+def test_two_runs_decide_nothing() -> None:
+    """Two runs do not say how far runs differ, and the remark says so."""
+    finding = ReachesMargin().judge(table_of(*ADDITION[:2]), LEVEL)
+
+    assert finding.judgement is UNDECIDED
+    assert finding.remark == "Z7: 0.99 (+0.01 in the last tenth), 2 of 3 runs"
+    assert math.isnan(finding.low)
+
+
+def test_runs_that_differ_widen_the_interval() -> None:
+    """Ratios of 0.85, 0.99 and 0.99 leave 0.9 undecided; the interval does not pass 1."""
+    rows = [
+        row(modular_network(7), group="Z7", seed=s, ratio=(0.85, 0.99, 0.99)[s]) for s in (0, 1, 2)
+    ]
+    finding = ReachesMargin().judge(table_of(*rows), LEVEL)
+
+    assert finding.judgement is UNDECIDED
+    assert finding.high == 1
+
+
+def test_tables_without_weights_say_what_to_do() -> None:
+    """Every rule on runs says that there is nothing, and how to get it."""
+    bare = table_of(*ADDITION).drop("weights")
+    for rule in (
+        ReachesMargin(),
+        NeuronsShare("phases"),
+        PowerNear(0.85, 0.95),
+        EveryFeature(),
+        NearUniform(),
+        OrderedByDimension(),
+        TrainedBeatDense(),
+    ):
+        finding = rule.judge(bare, LEVEL)
+        assert (finding.judgement, finding.n, finding.remark) == (UNDECIDED, 0, NO_WEIGHTS)
+
+
+def test_a_missing_frequency_is_noticed() -> None:
+    """Without the neurons of frequency 2, a feature has none, and the spread is uneven."""
+    full = modular_network(7)
+    part = Neurons(
+        np.delete(full.inputs, slice(8, 16), axis=0), np.delete(full.outputs, slice(8, 16), axis=0)
+    )
+    table = table_of(*(row(part, group="Z7", seed=seed) for seed in range(3)))
+
+    assert EveryFeature().judge(table, LEVEL).judgement is CONTRADICTED
+    assert NearUniform().judge(table, LEVEL).estimate == pytest.approx(2 / 3)
+    assert NearUniform().judge(table, LEVEL).judgement is CONTRADICTED
+
+
+def test_small_neurons_do_not_count() -> None:
+    """A neuron with a millionth of the norm has no say; one with a tenth has."""
+    full = modular_network(7)
+    size = np.linalg.norm(np.concatenate([full.inputs, full.outputs], axis=1), axis=1)[0]
+    odd_in, odd_out = np.ones((1, 14)), np.zeros((1, 7))
+    for scale, counted in ((0.01, False), (0.5, True)):
+        odd = scale * size / math.sqrt(14)
+        both = Neurons(
+            np.concatenate([full.inputs, odd * odd_in]), np.concatenate([full.outputs, odd_out])
+        )
+        (network,) = networks(table_of(row(both, group="Z7")))
+        assert network.active[-1] == counted
+        assert network.active[:-1].all()
+
+
+def test_counts_of_representations_follow_the_dimension() -> None:
+    """S4's construction has 2d³ neurons for each; one with as many for each is in no order."""
+    (network,) = networks(table_of(GROUP[0]))
+    assert network.counts.tolist() == [0, 2, 16, 54, 54]
+    assert np.allclose(network.norm_shares, theory_shares(network.group))
+    assert dimensions(network.group).tolist() == [1, 1, 2, 3, 3]
+    few = np.concatenate([np.flatnonzero(network.home == place)[:2] for place in range(1, 5)])
+    level = Neurons(network.inputs[few], network.outputs[few])
+    flat = table_of(*(row(level, group="S4", seed=seed) for seed in range(3)))
+
+    assert OrderedByDimension().judge(flat, LEVEL).judgement is CONTRADICTED
+    # All representations of a modular group but the trivial one have two dimensions.
+    assert OrderedByDimension().judge(table_of(*ADDITION), LEVEL).remark == NO_WEIGHTS
+
+
+@pytest.mark.parametrize(("p", "frequencies"), [(7, 3), (6, 3), (8, 4)])
+def test_the_theorys_shares_are_even_over_frequencies(p: int, frequencies: int) -> None:
+    """Theorem 7.7 treats all alike; for an even p the last one has one dimension, and less."""
+    shares = theory_shares(cyclic(p))
+
+    assert shares[0] == 0
+    assert shares.sum() == pytest.approx(1)
+    assert len(shares) == frequencies + 1
+    if p % 2:
+        assert np.allclose(shares[1:], 1 / frequencies)
+
+
+def test_phases_are_those_of_the_construction(seed: int) -> None:
+    """A wave shifted in w alone misses the relation by its shift."""
+    p, shift = 11, 0.3
+    angle = 2 * np.pi * 4 * np.arange(p) / p
+    rng = np.random.default_rng(seed)
+    u, v = rng.uniform(-np.pi, np.pi, 2)
+    waves = [np.cos(phase + angle) for phase in (u, v, u + v - shift)]
+    neuron = Neurons(np.concatenate(waves[:2])[None], waves[2][None])
+    (network,) = networks(table_of(row(neuron, group="Z11")))
+
+    assert network.phase_errors[0] == pytest.approx(shift)
+    assert network.home.tolist() == [4]
+
+
+def test_the_signs_of_a_parity_are_checked() -> None:
+    """Turning one neuron's outputs around breaks its sign and nothing else."""
+    good = parity_network(6, 4)
+    outputs = good.outputs.copy()
+    outputs[0] *= -1
+    (network,) = networks(
+        table_of(row(Neurons(good.inputs, outputs, 4), n=6, k=4, support=[0, 1, 2, 3]))
+    )
+
+    assert network.has("signs").tolist() == [False] + [True] * 7
+    assert network.has("sizes").all()
+    assert network.has("support").all()
+
+
+def test_a_drawn_support_is_the_runs_own(seed: int) -> None:
+    """Without a support in the task, S is what the run drew."""
+    (network,) = networks(table_of(row(parity_network(6, 4), n=6, k=4, seed=seed)))
+
+    assert np.flatnonzero(network.support).tolist() == sorted(
+        SparseParity(6, 4).supports([seed])[0].tolist()
+    )
+
+
+def test_starts_are_drawn_again(seed: int) -> None:
+    """The network with which a run began has the weights that the engines draw."""
+    spec = replace(
+        whole(GroupProduct("Z7"), Homogeneous(24), penalty=NeuronNorm(), steps=1, every=1),
+        seed=seed,
+    )
+    first, second = initial_weights([spec])
+    (network,) = networks(table_of(row(modular_network(7), group="Z7", seed=seed)))
+    begun = starts(network)
+
+    assert np.array_equal(begun.inputs, first[0])
+    assert np.array_equal(begun.outputs, second[0].T)
+
+
+def test_tables_for_reading() -> None:
+    """Curves by look, features by run, neurons one by one."""
+    table = table_of(*ADDITION)
+    curves, features, neurons = margin_table(table), feature_table(table), neuron_table(table)
+
+    assert curves["ratio"].to_list()[:3] == [-1.0, 0.98, 0.99]
+    assert features.filter(pl.col("seed") == 0)["neurons"].to_list() == [0, 8, 8, 8]
+    assert features["theory_share"].to_list()[:4] == [0.0, 0.33333, 0.33333, 0.33333]
+    assert len(neurons) == 3 * 24
+    assert neurons["power_w"].to_list() == [1.0] * 72
+    assert neuron_table(table_of(*PARITY))["signs"].all()
+
+
+def test_constructions_attain_and_the_dense_one_falls_short() -> None:
+    """FE-4's rules build the networks themselves."""
+    exact = ConstructionsAttain((5, 7), ((4, 2),), ("S3",)).judge(pl.DataFrame(), LEVEL)
+    dense = DenseFallsShort((5, 7)).judge(pl.DataFrame(), LEVEL)
+
+    assert exact.judgement is SUPPORTED
+    assert exact.estimate < 1e-12
+    assert dense.judgement is SUPPORTED
+    assert dense.estimate == pytest.approx(dense_ratio(5))
+    assert dense_ratio(71) < dense_ratio(5) < 1
+
+
+def test_the_dense_networks_ratio_by_hand() -> None:
+    """Each of 2p² neurons has ‖ω‖² = 3·2^(−4/3), in the best balance; its margin is 1."""
+    p = 5
+    norm = 2 * p**2 * (3 * 2 ** (-4 / 3)) ** 1.5
+    best = math.sqrt(2 / 27) / (math.sqrt(p) * (p - 1))
+
+    assert dense_ratio(p) == pytest.approx(1 / norm / best)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        drawings.margin_curves,
+        drawings.embeddings,
+        drawings.power_histograms,
+        drawings.frequency_bars,
+        drawings.phase_relation,
+        drawings.representations,
+        drawings.constructions,
+    ],
+)
+def test_figures_of_groups_say_what_they_show(draw: Any) -> None:
+    """Drawn from known networks; without weights there is nothing to draw, and why."""
+    relu = [row(modular_network(7), group="Z7", relu=True, seed=seed) for seed in range(2)]
+    figure = draw(table_of(*ADDITION, *relu), "FE, title")
+
+    assert figure.get_suptitle() == "FE, title"
+    with pytest.raises(NothingToDraw, match="kept no weights"):
+        draw(table_of(*ADDITION).drop("weights"), "FE, title")
+
+
+def test_figures_of_parities_put_the_relevant_bits_first() -> None:
+    """The first columns are S, in ±1; the margin has its curve."""
+    figure = drawings.parity_neurons(table_of(*PARITY), "FE-2")
+    panel = figure.axes[0]
+    values = np.asarray(panel.images[0].get_array())
+
+    assert [tick.get_text() for tick in panel.get_xticklabels()][:4] == ["u0", "u1", "u2", "u3"]
+    assert np.allclose(np.abs(values[:, :4]), 1)
+    assert np.allclose(values[:, 4:6], 0)
+    with pytest.raises(NothingToDraw, match="kept no weights"):
+        drawings.parity_neurons(table_of(*ADDITION), "FE-2")
