@@ -104,6 +104,20 @@ def test_specs_of_different_kinds_share_a_store(store: Store) -> None:
     assert table.filter(seed=5)["task.support"].to_list() == [[0, 1, 2]]
 
 
+def test_runs_kept_before_a_choice_existed_have_its_default(store: Store) -> None:
+    """A shard without a column that came later says nothing else than one with its default."""
+    (path, *_) = store.shards()
+    old = pl.read_parquet(path).drop("data.draws", "training.precision", "training.penalty.power")
+    path.unlink()
+    store.write_table(old)
+    table = store.read().table
+
+    assert len(table) == 4
+    assert table["data.draws"].to_list() == ["independent"] * 4
+    assert table["training.precision"].to_list() == ["float32"] * 4
+    assert table["training.penalty.power"].to_list() == [2.0] * 4
+
+
 def test_a_torn_shard_is_named_and_passed_over(store: Store) -> None:
     """The other shards are read; `check` tells, `compact` sets it aside and loses nothing."""
     torn = store.shards()[0]

@@ -21,7 +21,7 @@ from pathlib import Path
 import polars as pl
 
 from petridish.naming import UserError
-from petridish.store.table import CURVES, FIXED, to_table
+from petridish.store.table import CURVES, FIXED, came_later, to_table
 from petridish.training import SCHEMA, RunRecord
 
 _SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")
@@ -114,6 +114,8 @@ class Store:
         if not tables:
             return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
         whole = pl.concat(_reconciled(tables), how="diagonal_relaxed")
+        later = {name: value for name, value in came_later().items() if name in whole.columns}
+        whole = whole.with_columns(pl.col(name).fill_null(value) for name, value in later.items())
         unique = whole.unique(subset="key", keep="first", maintain_order=True)
         return Reading(unique, tuple(problems))
 

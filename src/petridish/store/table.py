@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import polars as pl
 
+from petridish.naming import LATER
 from petridish.store.provenance import provenance
-from petridish.training import INSTRUMENTS, RunRecord, flat, run_key, spec_text
+from petridish.training import (
+    INSTRUMENTS,
+    Data,
+    Evaluation,
+    RunRecord,
+    Training,
+    flat,
+    flatten,
+    run_key,
+    spec_text,
+)
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -34,6 +46,16 @@ CURVES: dict[str, Any] = {
     "weights": pl.List(pl.List(pl.Float32)),
 }
 """What only some runs keep, and few readers ask for."""
+
+
+def came_later() -> dict[str, Any]:
+    """Give the columns that specs gained after runs were stored, with what those runs did."""
+    columns: dict[str, Any] = {}
+    for name, part in (("data", Data()), ("training", Training()), ("evaluation", Evaluation())):
+        for each in fields(part):
+            if each.metadata == LATER:
+                flatten(f"{name}.{each.name}", each.default, columns)
+    return columns
 
 
 def to_table(records: Sequence[RunRecord]) -> pl.DataFrame:

@@ -10,7 +10,16 @@ from petridish.training.engine import (
 )
 from petridish.training.greedy import Greedy, frozen_below, random_features
 from petridish.training.instruments import INSTRUMENTS
-from petridish.training.keys import SCHEMA, SEED_TEXT, cell_text, flat, plain, run_key, spec_text
+from petridish.training.keys import (
+    SCHEMA,
+    SEED_TEXT,
+    cell_text,
+    flat,
+    flatten,
+    plain,
+    run_key,
+    spec_text,
+)
 from petridish.training.losses import (
     LOSSES,
     Correlation,
@@ -71,6 +80,7 @@ __all__ = [
     "cell_text",
     "choose_engine",
     "flat",
+    "flatten",
     "frozen_below",
     "load_engine",
     "per_layer",

@@ -87,11 +87,12 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     """
     columns: dict[str, Any] = {}
     for part in fields(spec):
-        _flatten(part.name, getattr(spec, part.name), columns)
+        flatten(part.name, getattr(spec, part.name), columns)
     return columns
 
 
-def _flatten(path: str, value: object, columns: dict[str, Any]) -> None:
+def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
+    """Enter a field under its path, and the fields of a choice below it."""
     if not is_dataclass(value):
         columns[path] = list(value) if isinstance(value, tuple) else value
         return
@@ -102,4 +103,4 @@ def _flatten(path: str, value: object, columns: dict[str, Any]) -> None:
             columns[f"{path}.code"] = code
     if not isinstance(value, Schedule):  # its pieces fit no column; they are in its text
         for part in fields(value):
-            _flatten(f"{path}.{part.name}", getattr(value, part.name), columns)
+            flatten(f"{path}.{part.name}", getattr(value, part.name), columns)
