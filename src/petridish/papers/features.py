@@ -374,6 +374,9 @@ CONSTRUCTIONS = Experiment(
     scales={
         "smoke": moduli((5,), (1, 4), seeds=2, steps=3_000, every=100),
         "laptop": moduli((5, 7, 11, 13), (1, 2, 8), seeds=5, steps=20_000, every=200),
+        "paper": moduli(
+            (5, 7, 11, 13, 17, 19, 23), (1, 2, 4, 8), seeds=10, steps=40_000, every=200
+        ),
     },
     claims=(
         Claim(

@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from petridish.models import MLP
+from petridish.models import MLP, Homogeneous
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
-from petridish.tasks import SparseParity
+from petridish.tasks import GroupProduct, SparseParity
 from petridish.tasks.tabular import find_table
 from petridish.training import (
     Adam,
     CrossEntropy,
     Data,
     Evaluation,
+    NeuronNorm,
     RunSpec,
     Silent,
     Training,
@@ -123,17 +124,50 @@ def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
 def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
-    total = sum(_run_seconds(spec, rates) * len(seeds) for spec, seeds in sweep.cells())
+    total = sum(_cell_seconds(spec, len(seeds), rates, workers) for spec, seeds in sweep.cells())
     return Price(len(sweep), sweep.model_steps, total / workers, workers)
 
 
-def _run_seconds(spec: RunSpec, rates: Rates) -> float:
-    """Estimate the seconds of a run: by its model's own guess, or by its steps."""
+def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float:
+    """Estimate the seconds of runs that differ in their seed, on one core.
+
+    By their model's own guess, by their steps, or, where they are stacked, by the stacks' too.
+    """
     if typical := getattr(spec.model, "typical_seconds", None):
-        return float(typical(int(spec.data.m), spec.task.n_inputs))
-    if choose_engine(spec).name == "wide":
+        return runs * float(typical(int(spec.data.m), spec.task.n_inputs))
+    engine = choose_engine(spec)
+    if engine.name == "torch":
+        stacks = -(-runs // min(engine.stack_size(spec), -(-runs // workers)))
+        call, work = _stack_rates()
+        double = 2 if spec.training.precision == "float64" else 1
+        return spec.training.steps * (call * stacks + double * work * _work(spec) * runs)
+    if engine.name == "wide":
         rates = _table_rates()
-    return rates.of(spec) * spec.training.steps
+    return rates.of(spec) * spec.training.steps * runs
+
+
+@cache
+def _stack_rates() -> tuple[float, float]:
+    """Give the seconds of a stack's step, and of each multiplication in it.
+
+    From two networks on a group: one so small that only the calls cost, one that fills the cache.
+    """
+    seconds = []
+    for group, width, steps in (("Z3", 4, 300), ("Z31", 500, 15)):
+        task = GroupProduct(group)
+        spec = RunSpec(
+            task=task,
+            data=Data(m=task.n_possible, n_test=task.n_possible, draws="distinct"),
+            model=Homogeneous(width),
+            training=Training(
+                loss=CrossEntropy(), batch_size=None, steps=steps, penalty=NeuronNorm(1e-4, 2, 3)
+            ),
+            evaluation=Evaluation(every=steps, fitted_error=None),
+        )
+        _timed("torch", [replace(spec, training=replace(spec.training, steps=2))])
+        seconds.append(_timed("torch", [spec]) / steps)
+    call, large = seconds
+    return call, max(0.0, large - call) / _work(spec)
 
 
 @cache
