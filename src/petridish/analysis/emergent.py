@@ -99,7 +99,7 @@ def _weakest(
 
 def _short(value: float) -> str:
     """Write a number near 1 so that what is missing can be read."""
-    return f"{value:.5f}" if 0.995 < value < 1 else f"{value:.3g}"
+    return f"1 − {1 - value:.1g}" if 0.995 < value < 1 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)
@@ -127,20 +127,21 @@ class ReachesMargin:
 
 
 QUANTITY: dict[Trait, str] = {
-    "one feature": "share of neurons with u, v and w in one feature",
-    "phases": "share of neurons with θ_u + θ_v = θ_w within 0.1",
-    "support": "share of neurons with 99 % of ‖u‖² on S",
-    "sizes": "share of neurons with every |u_j| on S within 5 % of ‖w‖",
-    "signs": "share of neurons with w along ±(1, −1) and the sign of Π u_j",
+    "one feature": "share of neurons, by norm, with u, v and w in one feature",
+    "phases": "share of neurons, by norm, with θ_u + θ_v = θ_w within 0.1",
+    "support": "share of neurons, by norm, with 99 % of ‖u‖² on S",
+    "sizes": "share of neurons, by norm, with every |u_j| on S within 5 % of ‖w‖",
+    "signs": "share of neurons, by norm, with w along ±(1, −1) and the sign of Π u_j",
 }
 
 
 @dataclass(frozen=True)
 class NeuronsShare:
-    """More than `bound` of the neurons have a trait, on every task.
+    r"""More than `bound` of the neurons have a trait, on every task.
 
-    Neurons are those that carry all but a thousandth of the norm. One share a run, with Student's
-    interval over the runs of a task.
+    Each neuron counts by its share of :math:`\|\theta\|_{2,\nu}^\nu`. One share a run, with
+    Student's interval over the runs of a task. The remark says how many of the neurons that carry
+    99 % of the norm have it, in the first run.
     """
 
     trait: Trait
@@ -152,10 +153,14 @@ class NeuronsShare:
         return _weakest(
             QUANTITY[self.trait],
             networks(table, self.activation),
-            lambda network: float(network.has(self.trait)[network.active].mean()),
+            lambda network: float(network.weight[network.has(self.trait)].sum()),
             level,
             above=self.bound,
             most=1.0,
+            say=lambda network: (
+                f"{(network.has(self.trait) & network.active).sum()} of "
+                f"{network.active.sum()} neurons"
+            ),
         )
 
 
@@ -194,21 +199,34 @@ class PowerNear:
 
 @dataclass(frozen=True)
 class EveryFeature:
-    """Every frequency or representation that a maximum margin needs has a neuron, on every task.
+    """Every frequency or representation that a maximum margin needs is there, on every task.
 
-    One number a run, the fewest neurons that any such feature is the home of; supported where its
-    interval lies above ½.
+    One number a run: the share of the norm that the neurons of a feature have, over its share at
+    the maximum margin, of the feature where that is least; 0 if one is missing.
     """
+
+    bound: float = 0.1
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
         return _weakest(
-            "fewest neurons of a feature",
+            "least share of a feature, over that at the maximum margin",
             networks(table, "power(2)"),
-            lambda network: float(network.counts[theory_shares(network.group) > 1e-9].min()),
+            _least_share,
             level,
-            above=0.5,
+            above=self.bound,
+            say=lambda network: f"{_fewest(network)} neurons or more",
         )
+
+
+def _least_share(network: Network) -> float:
+    theory = theory_shares(network.group)
+    needed = theory > 1e-9
+    return float((network.norm_shares[needed] / theory[needed]).min())
+
+
+def _fewest(network: Network) -> int:
+    return int(network.counts[theory_shares(network.group) > 1e-9].min())
 
 
 @dataclass(frozen=True)

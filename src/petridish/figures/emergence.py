@@ -138,7 +138,7 @@ def power_histograms(table: pl.DataFrame, title: str) -> Figure:
             figure,
             title,
             "All runs of a task together; 1 is a neuron of one frequency or representation. Grey: "
-            "neurons that carry less than a thousandth of the norm together.",
+            "neurons that carry less than 1 % of the norm together.",
         )
     return figure
 
@@ -180,8 +180,8 @@ def frequency_bars(table: pl.DataFrame, title: str) -> Figure:
         caption(
             figure,
             title,
-            "Bars: mean over runs; dots: runs; dashed: evenly spread. Neurons that carry all but a "
-            "thousandth of the norm.",
+            "Bars: mean over runs; dots: runs; dashed: evenly spread. Neurons that carry 99 % "
+            "of the norm.",
         )
     return figure
 
@@ -244,7 +244,7 @@ def parity_neurons(table: pl.DataFrame, title: str) -> Figure:
             title,
             f"The {len(order)} largest of {len(network.inputs)} neurons, seed {network.seed}; "
             f"{active} carry "
-            "99.9 % of the norm. Theorem 7.8: 0 outside S, ±1 inside, w along (1, −1)/√2 with the "
+            "99 % of the norm. Theorem 7.8: 0 outside S, ±1 inside, w along (1, −1)/√2 with the "
             "sign of the product.",
         )
     return figure
