@@ -13,7 +13,13 @@ from petridish.theory.margins import group_margin, parity_margin
 
 
 def row(
-    network: Neurons, *, seed: int = 0, ratio: float = 0.99, relu: bool = False, **task: Any
+    network: Neurons,
+    *,
+    seed: int = 0,
+    ratio: float = 0.99,
+    relu: bool = False,
+    strength: float = 1e-4,
+    **task: Any,
 ) -> dict[str, Any]:
     """Give a run that ended with these weights, its margin at `ratio` of γ*, 0.01 less before."""
     if "group" in task:
@@ -30,6 +36,9 @@ def row(
         "model.activation": "relu" if relu else f"power({network.power})",
         "seed": seed,
         "weights": [network.inputs.ravel().tolist(), network.outputs.T.ravel().tolist()],
+        "training.penalty.strength": strength,
+        "training.penalty.order": 2.0,
+        "training.penalty.power": network.power + 1.0,
         "curve.step": [0, 50, 100],
         "curve.normalised_margin": [-best, (ratio - 0.01) * best, ratio * best],
     }

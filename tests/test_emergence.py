@@ -133,6 +133,21 @@ def test_a_margin_is_judged_on_the_weakest_task() -> None:
     assert finding.n == 6
 
 
+def test_a_margin_is_held_against_what_its_regulariser_allows() -> None:
+    """On S4 a λ of 10^-7 allows 0.946; modulo a prime and on parities λ takes nothing."""
+    rows = [
+        row(group_network(find_group("S4")), group="S4", seed=seed, ratio=0.93, strength=1e-7)
+        for seed in range(3)
+    ]
+    finding = ReachesMargin().judge(table_of(*rows), LEVEL)
+
+    assert finding.remark == "S4: 0.93 (+0.01 in the last tenth, λ allows 0.946)"
+    for known in (ADDITION[0], PARITY[0]):
+        assert networks(table_of(known))[0].allowed == pytest.approx(1)
+    (other,) = networks(table_of(ADDITION[0] | {"training.penalty.power": 2.0}))
+    assert math.isnan(other.allowed)
+
+
 def test_two_runs_decide_nothing() -> None:
     """Two runs do not say how far runs differ, and the remark says so."""
     finding = ReachesMargin().judge(table_of(*ADDITION[:2]), LEVEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -25,6 +26,7 @@ from petridish.theory.margins import (
     group_margin,
     modular_margin,
     parity_margin,
+    regularised_margin,
     theorem_applies,
     theorem_margin,
 )
@@ -230,3 +232,58 @@ def test_mistakes(ask: object, sentence: str) -> None:
     with pytest.raises(UserError) as error:
         ask()  # type: ignore[operator] # a function of nothing
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "strength"), [("S3", 1e-7), ("S4", 1e-7), ("S5", 1e-5), ("Q8", 1e-3), ("Z7", 1e-4)]
+)
+def test_the_regularised_optimum_is_one(name: str, strength: float) -> None:
+    """A network of its shares and norm has its loss, and no change of shares or norm has less."""
+    group = find_group(name)
+    found = regularised_margin(group, strength)
+    pairs, answers = all_pairs(group)
+    pairs, answers = pairs[: group.order], answers[: group.order]  # of one a: all are alike
+
+    def cost(parts: Floats) -> float:
+        logits = group_network(group, parts).logits(pairs)
+        right = np.take_along_axis(logits, answers[:, None], axis=1)[:, 0]
+        peak = logits.max(axis=1)
+        losses = peak + np.log(np.exp(logits - peak[:, None]).sum(axis=1)) - right
+        return float(losses.mean() + strength * parts.sum())
+
+    best = found.shares * found.norm
+    least = cost(best)
+    assert least == pytest.approx(found.loss + strength * found.norm, rel=1e-6)
+    for place in range(1, len(best)):
+        for step in (0.02, -0.02):
+            other = best.copy()
+            other[place] = max(0.0, other[place] + step * found.norm)
+            assert cost(other) >= least * (1 - 1e-9)
+    made = margins(group_network(group, best), pairs, answers).min()
+    assert made == pytest.approx(found.margin, rel=1e-6)
+
+
+def test_a_vanishing_regulariser_leads_to_the_maximum() -> None:
+    """Theorem 7.1: γ_λ rises to γ* as λ falls; modulo a prime it is γ* at once."""
+    group = find_group("S4")
+    best = group_margin(group).margin
+    ratios = [regularised_margin(group, strength).margin / best for strength in (1e-4, 1e-7, 1e-12)]
+
+    assert ratios == sorted(ratios)
+    assert ratios[-1] < 1
+    prime = find_group("Z7")
+    assert regularised_margin(prime, 1e-3).margin == pytest.approx(group_margin(prime).margin)
+
+
+def test_a_strong_regulariser_leaves_nothing() -> None:
+    """With λ = 1 the best network for S3 is none; a λ of 0 has no minimum, and is refused."""
+    found = regularised_margin(find_group("S3"), 1.0)
+
+    assert (found.norm, found.margin) == (0, 0)
+    assert found.loss == pytest.approx(math.log(6))
+    with pytest.raises(UserError) as error:
+        regularised_margin(find_group("S3"), 0.0)
+    assert str(error.value) == (
+        "regularised_margin: strength=0.0. Give a finite number above 0; without a regulariser the "
+        "limit is group_margin."
+    )

@@ -51,6 +51,8 @@ class Network:
         The paper's w.
     steps, margins : array
         The normalised margin at each look; empty where it was not watched.
+    strength : float
+        The λ of its regulariser ‖θ‖_{2,ν}^ν; NaN where it had another.
     """
 
     task: GroupProduct | SparseParity
@@ -61,6 +63,7 @@ class Network:
     outputs: Floats
     steps: Floats
     margins: Floats
+    strength: float
 
     @property
     def label(self) -> str:
@@ -86,6 +89,20 @@ class Network:
         return (
             parity_margin(self.task.k) if self.activation == f"power({self.task.k})" else math.nan
         )
+
+    @cached_property
+    def allowed(self) -> float:
+        """The ratio γ/γ* at the minimum of the regularised loss, to which training leads.
+
+        On a parity and modulo a prime it is 1: all wrong answers are alike. NaN where unknown.
+        """
+        from petridish.theory.margins import regularised_margin
+
+        if math.isnan(self.best) or not self.strength > 0:
+            return math.nan
+        if not isinstance(self.task, GroupProduct):
+            return 1.0
+        return regularised_margin(self.group, self.strength).margin / self.best
 
     @cached_property
     def ratios(self) -> Floats:
@@ -233,6 +250,18 @@ def theory_shares(group: Group) -> Floats:
     return found
 
 
+def regularised_shares(network: Network) -> Floats:
+    """Give each feature's share of the norm at the minimum of the regularised loss, where known.
+
+    None for modular groups: it is that of the maximum margin.
+    """
+    from petridish.theory.margins import regularised_margin
+
+    if math.isnan(network.allowed) or is_modular(network.group):
+        return np.empty(0)
+    return regularised_margin(network.group, network.strength).shares
+
+
 def dimensions(group: Group) -> NDArray[np.int64]:
     """Give the dimension of each feature's real representation."""
     if is_modular(group):
@@ -297,7 +326,15 @@ def _network(row: dict[str, Any]) -> Network:
         outputs=second.reshape(-1, width).T,
         steps=np.array(steps or [], np.float64),
         margins=np.array(margins or [], np.float64),
+        strength=_strength(row, _model(activation, width).degree),
     )
+
+
+def _strength(row: dict[str, Any], degree: int) -> float:
+    order, power_ = row.get("training.penalty.order"), row.get("training.penalty.power")
+    if order != 2 or power_ != degree or row.get("training.weight_decay", 0.0):
+        return math.nan
+    return float(row["training.penalty.strength"])
 
 
 def _task(row: dict[str, Any]) -> GroupProduct | SparseParity:

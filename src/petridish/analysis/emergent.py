@@ -107,7 +107,8 @@ class ReachesMargin:
     """The normalised margin ends above `bound` of the theorem's maximum γ*, on every task.
 
     One ratio γ/γ* a run, at its last look, with Student's interval over the runs of a task. The
-    remark says what the first run of each still gained in the last tenth of its steps.
+    remark says what the first run of each still gained in the last tenth of its steps, and which
+    ratio the regulariser allows, where it is not 1.
     """
 
     bound: float = 0.9
@@ -122,8 +123,14 @@ class ReachesMargin:
             level,
             above=self.bound,
             most=1.0,
-            say=lambda network: f"{network.gaining:+.1g} in the last tenth",
+            say=_margin_words,
         )
+
+
+def _margin_words(network: Network) -> str:
+    allowed = network.allowed
+    limit = f", λ allows {allowed:.3g}" if allowed < 0.9995 else ""
+    return f"{network.gaining:+.1g} in the last tenth{limit}"
 
 
 QUANTITY: dict[Trait, str] = {

@@ -14,6 +14,7 @@ from petridish.analysis.emergence import (
     Network,
     cells,
     networks,
+    regularised_shares,
     starts,
     theory_shares,
 )
@@ -49,6 +50,8 @@ def margin_curves(table: pl.DataFrame, title: str) -> Figure:
         figure: Figure = make_figure(figsize=(10, 4.2), layout="constrained")
         whole, missing = figure.subplots(1, 2)
         for place, (label, members) in enumerate(parts):
+            if members[0].allowed < 0.9995:
+                whole.axhline(members[0].allowed, color=colours[float(place)], lw=0.9, ls=":")
             for network in members:
                 style: dict[str, Any] = {"color": colours[float(place)], "lw": 1.1, "alpha": 0.8}
                 style["label"] = label if network is members[0] else None
@@ -64,18 +67,25 @@ def margin_curves(table: pl.DataFrame, title: str) -> Figure:
         missing.set_title("What is missing", loc="left")
         for panel in (whole, missing):
             panel.set_xlabel("steps")
-        whole.legend(frameon=False, loc="lower right")
-        ends = "; ".join(
-            f"{label}: {np.mean([n.ratios[-1] for n in members]):.4f} (n = {len(members)})"
-            for label, members in parts
-        )
+        if len(parts) <= 6:
+            whole.legend(frameon=False, loc="lower right")
+        else:
+            figure.legend(loc="outside right center", frameon=False)
         caption(
             figure,
             title,
             "One line a run: the least margin over all inputs, over ‖θ‖_{2,ν}^ν and over the "
-            f"theorem's maximum. At the end on average {ends}.",
+            "theorem's maximum. Dotted: what the regulariser allows, where less. At the end on "
+            f"average {_ends(parts)}.",
         )
     return figure
+
+
+def _ends(parts: Sequence[tuple[str, list[Network]]]) -> str:
+    return "; ".join(
+        f"{label}: {np.mean([n.ratios[-1] for n in members]):.4f} (n = {len(members)})"
+        for label, members in parts
+    )
 
 
 def embeddings(table: pl.DataFrame, title: str) -> Figure:
@@ -260,6 +270,8 @@ def representations(table: pl.DataFrame, title: str) -> Figure:
             for network in members:
                 row[0].plot(network.steps, network.ratios, color=BLUE, lw=1)
             row[0].axhline(1, color=ORANGE, lw=1.2, ls="--")
+            if members[0].allowed < 0.9995:
+                row[0].axhline(members[0].allowed, color=BLUE, lw=0.9, ls=":")
             row[0].set_ylim(-0.3, 1.1)
             row[0].set_ylabel("γ/γ*")
             row[0].set_title(f"{label}: normalised margin", loc="left")
@@ -270,15 +282,12 @@ def representations(table: pl.DataFrame, title: str) -> Figure:
         axes[-1, 1].set_xlabel("representation")
         for panel in axes[-1, 2:]:
             panel.set_xlabel("maximum normalised power of u")
-        ends = "; ".join(
-            f"{label}: {np.mean([n.ratios[-1] for n in members]):.4f} (n = {len(members)})"
-            for label, members in parts
-        )
         caption(
             figure,
             title,
-            f"γ/γ* at the end: {ends}. Bars: share of ‖θ‖³ in each representation, mean over runs; "
-            "dots: share of neurons; lines: shares at the maximum margin.",
+            f"γ/γ* at the end: {_ends(parts)}; dotted: what the regulariser allows. Bars: share of "
+            "‖θ‖³ in each representation, mean over runs; dots: share of neurons; lines: shares at the "
+            "maximum margin, and, in grey, at the minimum of the regularised loss.",
         )
     return figure
 
@@ -293,6 +302,8 @@ def _representation_bars(panel: Any, members: Sequence[Network]) -> None:
     panel.plot(places, counts, "o", color=INK, ms=4)
     for place, share in enumerate(theory_shares(group)):
         panel.plot([place - 0.42, place + 0.42], [share] * 2, color=ORANGE, lw=1.8)
+    for place, share in enumerate(regularised_shares(members[0])):
+        panel.plot([place - 0.42, place + 0.42], [share] * 2, color=GREY, lw=1.8, ls=(0, (2, 1)))
     few = len(names) <= 12
     panel.set_xticks(places if few else places[::5], names if few else names[::5])
     if few and len(names) > 5:

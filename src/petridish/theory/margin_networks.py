@@ -95,17 +95,19 @@ def modular_network(p: int) -> Neurons:
     return Neurons(waves[:, :2].reshape(len(waves), -1), waves[:, 2])
 
 
-def group_network(group: Group) -> Neurons:
+def group_network(group: Group, shares: Floats | None = None) -> Neurons:
     r"""Build a network of maximum margin for composing elements of any finite group [TH §D.9].
 
     Two neurons for each product :math:`R(a)_{ij} R(b)_{jk} R(c)_{ik}` in the trace of
     :math:`R(a) R(b) R(c)^{-1}`, as large as the shares of `group_margin` say; representations that
-    a maximum margin does without have none.
+    a maximum margin does without have none. Other `shares` give other networks, with that much of
+    :math:`\|\theta\|_{2,3}^3` in each representation.
     """
-    shares = group_margin(group).shares
+    if shares is None:
+        shares = group_margin(group).shares
     inputs, outputs = [], []
     for irrep, share in zip(real_irreps(group), shares, strict=True):
-        if share <= 1e-12:
+        if share <= 1e-12 or irrep.name == "trivial":
             continue
         size, count = irrep.dimension, 2 * irrep.dimension**3
         # Entries have the squared norm |G|/d, of which a neuron has three.

@@ -62,6 +62,26 @@ class MarginCertificate:
     weights: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class RegularisedOptimum:
+    r"""Where training with :math:`\lambda \|\theta\|_{2,3}^3` leads on a group's composition.
+
+    Attributes
+    ----------
+    margin : float
+        The normalised margin :math:`\gamma_\lambda`; γ* in the limit of small λ [TH Theorem 7.1].
+    shares : array, one a representation
+        Which part of the norm neurons of each have; 0 for the trivial one.
+    loss, norm : float
+        The cross entropy, and :math:`\|\theta\|_{2,3}^3`.
+    """
+
+    margin: float
+    shares: Floats
+    loss: float
+    norm: float
+
+
 def condition(group: Group) -> Floats:
     r"""Give :math:`\sum_{R \ne 1} d_R^{1.5} \chi_R(C)` for each conjugacy class but that of e.
 
@@ -111,12 +131,7 @@ def group_margin(group: Group) -> MarginCertificate:
     """
     from scipy.optimize import linprog
 
-    irreps = real_irreps(group)[1:]
-    if not irreps:
-        raise UserError(f"{group.name} has one element, so that no answer is wrong. Give a larger.")
-    table = on_classes(irreps, group.classes)
-    worth = np.array([neuron_margin(irrep, group.order) for irrep in irreps])
-    gains = (worth[:, None] * (table[:, :1] - table[:, 1:])).T  # (class, representation)
+    irreps, gains = _gains(group)
     scale = gains.max()  # the solver's tolerances are absolute
     found = linprog(
         c=[*np.zeros(len(irreps)), -1.0],
@@ -136,3 +151,70 @@ def group_margin(group: Group) -> MarginCertificate:
         shares=shares,
         weights=(weights + weights[inverses]) / 2,
     )
+
+
+def _gains(group: Group) -> tuple[tuple[Irrep, ...], Floats]:
+    """Give the representations but the trivial one, and what each gains over each wrong class.
+
+    Shape (class, representation): κ_R (d_R - χ_R(C)), of a norm of 1.
+    """
+    irreps = real_irreps(group)[1:]
+    if not irreps:
+        raise UserError(f"{group.name} has one element, so that no answer is wrong. Give a larger.")
+    table = on_classes(irreps, group.classes)
+    worth = np.array([neuron_margin(irrep, group.order) for irrep in irreps])
+    return irreps, (worth[:, None] * (table[:, :1] - table[:, 1:])).T
+
+
+def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
+    r"""Find the margin that a regulariser of strength λ leads to, among the theorem's networks.
+
+    Networks of the neurons that maximum margins are made of give the answer c the logit
+    :math:`\sum_R n_R \kappa_R \chi_R(a b c^{-1})`, :math:`n_R` being the part of
+    :math:`\|\theta\|_{2,3}^3` in R. Cross entropy plus :math:`\lambda \sum_R n_R` is convex in n,
+    and its minimum is found here. It is short of γ* where wrong answers differ: those that are on
+    the margin pay most of the loss, but not all. Where all are alike, as modulo a prime, it is γ*.
+    """
+    from scipy.optimize import minimize
+
+    if not 0 < strength < math.inf:
+        raise UserError(
+            f"regularised_margin: strength={strength}. Give a finite number above 0; without a "
+            "regulariser the limit is group_margin."
+        )
+    best = group_margin(group)
+    _, gains = _gains(group)
+    sizes = np.log([len(members) for members in group.classes[1:]])
+
+    def objective(scaled: Floats) -> tuple[float, Floats]:
+        parts = scaled / best.margin  # n_R, in units in which a margin of 1 costs 1
+        energies = np.concatenate([[0.0], sizes - gains @ parts])
+        peak = float(energies.max())
+        loss = peak + math.log(np.exp(energies - peak).sum())
+        wrong = np.exp(energies[1:] - loss)
+        slope = strength - gains.T @ wrong
+        return loss + strength * float(parts.sum()), slope / best.margin
+
+    # In units of λ, so that the solver's tolerances mean the same for every λ.
+    def scaled_objective(scaled: Floats) -> tuple[float, Floats]:
+        value, slope = objective(scaled)
+        return value * best.margin / strength, slope * best.margin / strength
+
+    start = best.shares[1:] * max(1.0, math.log(best.margin * group.order / strength))
+    tight = {"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-15, "gtol": 1e-11}
+    for _ in range(3):  # begun anew, it forgets curvatures of where it came from
+        found = minimize(
+            scaled_objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * len(start),
+            options=tight,
+        )
+        start = found.x
+    parts = found.x / best.margin
+    norm = float(parts.sum())
+    value, _ = objective(found.x)
+    margin = float((gains @ parts).min()) / norm if norm else 0.0
+    shares = np.concatenate([[0.0], parts / norm if norm else parts])
+    return RegularisedOptimum(margin, shares, value - strength * norm, norm)
