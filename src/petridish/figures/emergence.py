@@ -286,8 +286,8 @@ def representations(table: pl.DataFrame, title: str) -> Figure:
             figure,
             title,
             f"γ/γ* at the end: {_ends(parts)}; dotted: what the regulariser allows. Bars: share of "
-            "‖θ‖³ in each representation, mean over runs; dots: share of neurons; lines: shares at the "
-            "maximum margin, and, in grey, at the minimum of the regularised loss.",
+            "‖θ‖³ in each representation, mean over runs; dots: share of neurons; lines: shares at "
+            "the maximum margin, and, in grey, at the minimum of the regularised loss.",
         )
     return figure
 
