@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from math import factorial
 
 import numpy as np
@@ -244,3 +246,34 @@ def test_a_group_that_is_too_large(name: str, count: str) -> None:
     with pytest.raises(UserError) as error:
         find_group(name)
     assert str(error.value) == f"{name} has {count} elements. Give a group of at most 720."
+
+
+@given(name=st.sampled_from(["Z2xZ4", "D4", "Q8", "Z2xZ2xZ2", "Z12"]), seed=st.integers(0, 2**32))
+def test_a_table_with_four_entries_exchanged_is_judged_as_by_brute_force(
+    name: str, seed: int
+) -> None:
+    """Exchange x and y where they stand at the corners of a square: still one of each in a row."""
+    rng = np.random.default_rng(seed)
+    table = find_group(name).table.copy()
+    corners = [
+        (a, b, c, d)
+        for a, b in itertools.combinations(range(1, len(table)), 2)
+        for c, d in itertools.combinations(range(1, len(table)), 2)
+        if table[a, c] == table[b, d] and table[a, d] == table[b, c]
+    ]
+    a, b, c, d = corners[rng.integers(len(corners))]
+    table[[a, a, b, b], [c, d, c, d]] = table[[a, a, b, b], [d, c, d, c]]
+    order = range(len(table))
+    broken = [
+        (x, y, z)
+        for x, y, z in itertools.product(order, repeat=3)
+        if table[table[x, y], z] != table[x, table[y, z]]
+    ]
+    assert broken, "an exchange breaks every one of these groups"
+    with pytest.raises(UserError, match="is not associative|no inverse") as error:
+        Group("changed", table)
+    if "associative" in str(error.value):
+        x, y, z = (
+            int(found) for found in re.findall(r"\((\d+) · (\d+)\) · (\d+)", str(error.value))[0]
+        )
+        assert (x, y, z) in broken

@@ -111,8 +111,12 @@ def _find_one(part: str, whole: str) -> Group:
 
 
 def _of_permutations(name: str, members: Sequence[Permutation]) -> Group:
-    place = {member: at for at, member in enumerate(members)}
-    table = [[place[tuple(a[i] for i in b)] for b in members] for a in members]
+    images = np.array(members)  # (member, thing)
+    digits = len(images[0]) ** np.arange(len(images[0]))
+    codes = images @ digits  # a number for each
+    order = np.argsort(codes)
+    products = images[:, images] @ digits  # of a and b: i goes to a(b(i))
+    table = order[np.searchsorted(codes, products, sorter=order)]
     return Group(name, table, tuple(map(_cycles, members)))
 
 

@@ -109,14 +109,16 @@ def _checked(name: str, table: NDArray[Any], elements: tuple[str, ...]) -> Place
             f"{name} is no group: {names[lonely]} has no inverse, no b with {names[lonely]} · b = "
             f"b · {names[lonely]} = {names[identity]}. Mend the table."
         )
-    for a, row in enumerate(places):
-        wrong = np.argwhere(places[row] != row[places])  # (ab)c and a(bc), at row b, column c
+    # If (ab)c = a(bc) for generators b it holds for their products: Light's test.
+    for b in _generators(places):
+        wrong = np.argwhere(places[places[:, b]] != places[:, places[b]])  # at row a, column c
         if len(wrong):
-            b, c = wrong[0]
+            a, c = wrong[0]
             x, y, z = names[a], names[b], names[c]
             raise UserError(
-                f"{name} is not associative: ({x} · {y}) · {z} is {names[places[row[b], c]]}, but "
-                f"{x} · ({y} · {z}) is {names[row[places[b, c]]]}. Mend the table."
+                f"{name} is not associative: ({x} · {y}) · {z} is "
+                f"{names[places[places[a, b], c]]}, but {x} · ({y} · {z}) is "
+                f"{names[places[a, places[b, c]]]}. Mend the table."
             )
     return places
 
@@ -125,3 +127,18 @@ def _identities(table: Places) -> Places:
     everyone = np.arange(len(table))
     neutral = (table == everyone).all(axis=1) & (everyone == table.T).all(axis=1)
     return np.flatnonzero(neutral)
+
+
+def _generators(table: Places) -> list[int]:
+    """Give elements whose products are all: each the first that those before do not make."""
+    chosen: list[int] = []
+    made = np.zeros(len(table), np.bool_)
+    while not made.all():
+        chosen.append(int(np.argmin(made)))
+        made[chosen[-1]] = True
+        while True:
+            members = np.flatnonzero(made)
+            made[table[np.ix_(members, members)]] = True
+            if made.sum() == len(members):
+                break
+    return chosen
