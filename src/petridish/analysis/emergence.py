@@ -372,13 +372,17 @@ def margin_table(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def feature_table(table: pl.DataFrame) -> pl.DataFrame:
-    """Give for every run and feature its neurons and its share of the norm, and the theory's."""
+    """Give for every run and feature its neurons and its share of the norm, and the theory's.
+
+    That of the maximum margin, and that of the minimum of the regularised loss where they differ.
+    """
     import polars as pl
 
     rows: list[dict[str, Any]] = []
     for label, members in cells(networks(table)):
         for network in members:
             names, theory = feature_names(network.group), theory_shares(network.group)
+            allowed = regularised_shares(network)
             rows += [
                 {
                     "task": label,
@@ -388,10 +392,11 @@ def feature_table(table: pl.DataFrame) -> pl.DataFrame:
                     "neurons": int(network.counts[place]),
                     "norm_share": round(float(network.norm_shares[place]), 5),
                     "theory_share": round(float(theory[place]), 5),
+                    "regularised_share": round(float(allowed[place]), 5) if len(allowed) else None,
                 }
                 for place, name in enumerate(names)
             ]
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
