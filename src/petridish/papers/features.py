@@ -274,7 +274,7 @@ PARITY = Experiment(
     scales={
         "smoke": parity(5, 2, width=12, seeds=3, steps=2_000, every=100),
         "laptop": parity(10, 4, width=40, seeds=10),
-        "paper": parity(10, 4, width=40, seeds=20),
+        "paper": parity(10, 4, width=40, seeds=10),
     },
     claims=(
         Claim(
