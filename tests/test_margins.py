@@ -47,6 +47,9 @@ def test_the_network_for_addition_attains_its_margin(p: int) -> None:
 
     assert network.width == 4 * (p - 1)
     np.testing.assert_allclose(found, modular_margin(p), rtol=1e-9)
+    lean = modular_network(p, neurons=6)
+    assert lean.width == 3 * (p - 1)
+    np.testing.assert_allclose(margins(lean, *all_pairs(cyclic(p))), modular_margin(p), rtol=1e-9)
     assert group_margin(cyclic(p)).margin == pytest.approx(modular_margin(p), rel=1e-9)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,21 +74,28 @@ def all_pairs(group: Group) -> tuple[Floats, NDArray[np.intp]]:
     return np.concatenate([one[a], one[b]], axis=1), group.table[a, b]
 
 
-def modular_network(p: int) -> Neurons:
+def modular_network(p: int, *, neurons: Literal[8, 6] = 8) -> Neurons:
     """Build the network of width 4(p - 1) for addition modulo an odd p [TH §D.6.2].
 
     Eight neurons for each frequency ζ from 1 to (p - 1)/2: waves of equal size whose phases have
     θ_u + θ_v = θ_w, so that the squares cancel and cos 2πζ(a + b - c)/p is left.
+
+    Six are enough, which is a width of 3(p - 1): with θ_u = 2πk/6 and θ_v = 4 · 2πk/6, k from 0 to
+    5, all of θ_u ± θ_v, 3θ_u + θ_v, θ_u + 3θ_v, 2θ_u, 2θ_v and 2θ_u + 2θ_v turn around the circle,
+    and every other product cancels. Networks that train longest have six (docs/features.md).
     """
     check_whole("modular_network", 3, p=p)
     if p % 2 == 0:
         raise UserError(f"modular_network: p={p} is even. Give an odd one, or ask group_network.")
-    quarter = np.pi / 2
-    pairs = [(0, 0), (1, -1), (-1, 0), (0, -1)]  # θ_u and θ_v, in quarters, of the four products
-    phases = [(u, v + turn) for u, v in pairs for turn in (0, 2)]
+    if neurons == 6:
+        step, phases = np.pi / 3, [(k, 4 * k) for k in range(6)]
+    else:
+        step = np.pi / 2
+        pairs = [(0, 0), (1, -1), (-1, 0), (0, -1)]  # θ_u and θ_v of the four products, in steps
+        phases = [(u, v + turn) for u, v in pairs for turn in (0, 2)]
     angle = 2 * np.pi * np.arange(p) / p
     rows = [
-        [np.cos(phase * quarter + frequency * angle) for phase in (u, v, u + v)]
+        [np.cos(phase * step + frequency * angle) for phase in (u, v, u + v)]
         for frequency in range(1, (p + 1) // 2)
         for u, v in phases
     ]
