@@ -90,16 +90,19 @@ def _weakest(
     said = []
     for cell, (_, members) in zip(measured, cells(found), strict=True):
         more = f" ({say(members[0])})" if say else ""
-        few = f", {len(members)} of {FEWEST} runs" if len(members) < FEWEST else ""
-        said.append(f"{cell.label}: {_short(cell.mean)}{more}{few}")
+        said.append(f"{cell.label}: {_short(cell.mean)}{more}{_too_few(len(members))}")
     return Finding(
         judgement, worst.mean, worst.low, worst.high, quantity, len(found), "; ".join(said)
     )
 
 
+def _too_few(runs: int) -> str:
+    return f", {runs} of {FEWEST} runs" if runs < FEWEST else ""
+
+
 def _short(value: float) -> str:
     """Write a number near 1 so that what is missing can be read."""
-    return f"1 − {1 - value:.1g}" if 0.995 < value < 1 else f"{value:.3g}"
+    return f"1 − {1 - value:.1g}" if 0.995 < value < 1 - 1e-9 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,9 @@ class PowerNear:
         judgement = Judgement.UNDECIDED
         if inside or beyond:
             judgement = Judgement.SUPPORTED if inside else Judgement.CONTRADICTED
-        remark = "; ".join(f"{cell.label}: {cell.mean:.3f}" for cell in measured)
+        remark = "; ".join(
+            f"{cell.label}: {cell.mean:.3f}{_too_few(len(cell.values))}" for cell in measured
+        )
         return Finding(judgement, worst.mean, worst.low, worst.high, quantity, len(found), remark)
 
 
