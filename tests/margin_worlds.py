@@ -25,9 +25,11 @@ def row(
     if "group" in task:
         best = group_margin(GroupProduct(task["group"]).structure()).margin
         name = f"group_product({task['group']})"
+        possible = GroupProduct(task["group"]).n_possible
     else:
         best = parity_margin(task["k"])
         name = f"sparse_parity({task['n']}, {task['k']})"
+        possible = 2 ** task["n"]
     columns = {"task.group": None, "task.n": None, "task.k": None, "task.support": None}
     return {
         "task": name,
@@ -36,6 +38,11 @@ def row(
         "model.activation": "relu" if relu else f"power({network.power})",
         "seed": seed,
         "weights": [network.inputs.ravel().tolist(), network.outputs.T.ravel().tolist()],
+        "model": "homogeneous",
+        "init": "uniform",
+        "data.m": float(possible),
+        "data.draws": "distinct",
+        "data.label_noise": 0.0,
         "training.penalty.strength": strength,
         "training.penalty.order": 2.0,
         "training.penalty.power": network.power + 1.0,

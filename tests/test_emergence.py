@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from petridish.analysis.emergence import (
     margin_table,
     networks,
     neuron_table,
+    regularised_shares,
     starts,
     theory_shares,
 )
@@ -225,7 +227,9 @@ def test_counts_of_representations_follow_the_dimension() -> None:
 
     assert OrderedByDimension().judge(flat, LEVEL).judgement is CONTRADICTED
     # All representations of a modular group but the trivial one have two dimensions.
-    assert OrderedByDimension().judge(table_of(*ADDITION), LEVEL).remark == NO_WEIGHTS
+    assert OrderedByDimension().judge(table_of(*ADDITION), LEVEL).remark == (
+        "none of these runs is on a group with representations of several dimensions"
+    )
 
 
 @pytest.mark.parametrize(("p", "frequencies"), [(7, 3), (6, 3), (8, 4)])
@@ -343,7 +347,7 @@ def test_figures_of_groups_say_what_they_show(draw: Any) -> None:
     figure = draw(table_of(*ADDITION, *relu), "FE, title")
 
     assert figure.get_suptitle() == "FE, title"
-    with pytest.raises(NothingToDraw, match="kept no weights"):
+    with pytest.raises(NothingToDraw, match="kept its weights"):
         draw(table_of(*ADDITION).drop("weights"), "FE, title")
 
 
@@ -356,5 +360,98 @@ def test_figures_of_parities_put_the_relevant_bits_first() -> None:
     assert [tick.get_text() for tick in panel.get_xticklabels()][:4] == ["u0", "u1", "u2", "u3"]
     assert np.allclose(np.abs(values[:, :4]), 1)
     assert np.allclose(values[:, 4:6], 0)
-    with pytest.raises(NothingToDraw, match="kept no weights"):
+    with pytest.raises(NothingToDraw, match="kept its weights"):
         drawings.parity_neurons(table_of(*ADDITION), "FE-2")
+
+
+def test_untrained_networks_have_none_of_the_traits() -> None:
+    """What a start has by chance, the rules do not count: features are those of settled neurons."""
+    for group, width in (("Z23", 500), ("S4", 200), ("Q8", 100)):
+        order = find_group(group).order
+        rows = []
+        for seed in range(3):
+            zeros = Neurons(np.zeros((width, 2 * order)), np.zeros((width, order)))
+            begun = starts(networks(table_of(row(zeros, group=group, seed=seed)))[0])
+            rows.append(row(Neurons(begun.inputs, begun.outputs), group=group, seed=seed))
+        table = table_of(*rows)
+        for rule in (NeuronsShare("one feature"), EveryFeature(), NearUniform()):
+            assert rule.judge(table, LEVEL).judgement is not SUPPORTED, (group, rule)
+        if group != "Z23":
+            assert OrderedByDimension().judge(table, LEVEL).judgement is not SUPPORTED
+
+
+def test_runs_that_differ_in_more_than_their_seed_are_kept_apart() -> None:
+    """Two strengths of the regulariser are two tasks, and the label says which."""
+    weak = [row(modular_network(7), group="Z7", seed=s, strength=1e-6, ratio=0.5) for s in range(3)]
+    finding = ReachesMargin().judge(table_of(*ADDITION, *weak), LEVEL)
+
+    assert finding.remark == (
+        "Z7, strength 0.0001: 0.99 (+0.01 in the last tenth); "
+        "Z7, strength 1e-06: 0.5 (+0.01 in the last tenth)"
+    )
+    assert set(margin_table(table_of(*ADDITION, *weak))["task"]) == {
+        "Z7, strength 0.0001",
+        "Z7, strength 1e-06",
+    }
+
+
+def test_tables_of_ones_own_are_kept_apart() -> None:
+    """Two groups of four elements without names are two tasks, drawn and judged by themselves."""
+    klein = ((0, 1, 2, 3), (1, 0, 3, 2), (2, 3, 0, 1), (3, 2, 1, 0))
+    cycle = ((0, 1, 2, 3), (1, 3, 0, 2), (2, 0, 3, 1), (3, 2, 1, 0))
+    rows = [
+        row(group_network(GroupProduct(table).structure()), group=table, seed=seed)
+        for table in (klein, cycle)
+        for seed in range(3)
+    ]
+    found = pl.DataFrame(rows, infer_schema_length=None)
+    finding = NeuronsShare("one feature").judge(found, LEVEL)
+
+    assert finding.judgement is SUPPORTED
+    labels = re.findall(r"a table of 4, width \d+, group #[0-9a-f]{4}: 1 ", finding.remark)
+    assert len(set(labels)) == 2
+    drawings.representations(found, "FE-3")
+
+
+def test_other_runs_in_a_table_are_passed_over() -> None:
+    """Other models and tasks are no networks of these; a part of the inputs allows what it does."""
+    (one,) = networks(table_of(ADDITION[0], ADDITION[1] | {"model": "mlp(24)"}))
+    (part,) = networks(table_of(ADDITION[0] | {"data.m": 40.0}))
+    (linear,) = networks(table_of(ADDITION[0] | {"model.activation": "identity"}))
+
+    assert one.seed == 0
+    assert math.isnan(part.allowed)
+    assert linear.degree == 2
+    table = table_of(*PARITY)
+    assert NeuronsShare("phases").judge(table, LEVEL).remark == (
+        "none of these runs has neurons of which the trait «phases» can be asked"
+    )
+    assert NeuronsShare("support").judge(table_of(*GROUP), LEVEL).n == 0
+
+
+def test_starts_follow_the_runs_own_init() -> None:
+    """A network that began with equal weights had one feature, the trivial one."""
+    (network,) = networks(table_of(ADDITION[0] | {"init": "constant(0.1)"}))
+
+    assert np.allclose(starts(network).shares, 1)
+
+
+def test_the_line_through_even_groups_meets_the_dots() -> None:
+    """The last of an even number of frequencies has no partner, and counts once."""
+    rng = np.random.default_rng(0)
+    drawn = Neurons(rng.normal(size=(6, 8)), rng.normal(size=(6, 4)))
+    figure = drawings.embeddings(table_of(row(drawn, group="Z4")), "FE-1")
+    line, dots = figure.axes[0].lines[:2]
+    x, y = (np.asarray(values) for values in line.get_data())
+
+    at, values = (np.asarray(found) for found in dots.get_data())
+    for place, value in zip(at, values, strict=True):
+        assert y[np.argmin(np.abs(x - place))] == pytest.approx(value, abs=1e-9)
+
+
+def test_even_moduli_have_regularised_shares_of_their_own() -> None:
+    """On Z4 the sign has 0.293 at λ = 10^-4, and 0.261 at the maximum margin."""
+    (network,) = networks(table_of(row(group_network(cyclic(4)), group="Z4", strength=1e-4)))
+
+    assert regularised_shares(network) == pytest.approx([0, 0.7068, 0.2932], abs=1e-4)
+    assert theory_shares(network.group) == pytest.approx([0, 0.7388, 0.2612], abs=1e-4)

@@ -15,7 +15,7 @@ from petridish.models import MLP, Homogeneous, ParityTransformer, PolyNet, Power
 from petridish.naming import UserError, describe, parse_choice
 from petridish.sweeps.sweep import KINDS
 from petridish.tasks import GroupProduct, SparseMajority, SparseParity, TruthTable
-from petridish.training import Data, NeuronNorm, RunSpec, Training
+from petridish.training import Data, NeuronNorm, RunSpec, Training, run_key
 from petridish.training.data import test_examples as held_out
 from petridish.training.data import training_examples
 
@@ -64,7 +64,20 @@ def test_a_table_of_ones_own_is_a_group() -> None:
     )
 
 
+def test_tables_of_numpy_are_tables() -> None:
+    """Their numbers become Python's, so that the run has a name."""
+    task = GroupProduct(np.array(TWO))  # type: ignore[arg-type]
+
+    assert task == GroupProduct(TWO)
+    assert run_key(RunSpec(task=task)) == run_key(RunSpec(task=GroupProduct(TWO)))
+
+
 WRONG: list[tuple[Any, str]] = [
+    (
+        5,
+        "GroupProduct: group=5 is neither a name nor a table. Give a name such as S4, or rows of "
+        "whole numbers.",
+    ),
     (
         ((0, 1), (1,)),
         "GroupProduct: the rows of the table differ in length. Give as many rows as columns, or a "
@@ -229,6 +242,10 @@ MISTAKES: list[tuple[Any, str]] = [
     (
         lambda: Training(precision="float16"),  # type: ignore[arg-type]
         "Training: precision='float16'. Give 'float32' or 'float64'.",
+    ),
+    (
+        lambda: Training(penalty=0.1),  # type: ignore[arg-type]
+        "Training: penalty=0.1. Give such as NeuronNorm(1e-4, 2, 3).",
     ),
     (
         lambda: NeuronNorm(-1.0),

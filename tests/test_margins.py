@@ -274,6 +274,8 @@ def test_a_vanishing_regulariser_leads_to_the_maximum() -> None:
 
     assert ratios == sorted(ratios)
     assert ratios[-1] < 1
+    # From the conditions of a minimum, solved apart.
+    assert regularised_margin(group, 1e-18).margin / best == pytest.approx(0.98186, abs=1e-5)
     prime = find_group("Z7")
     assert regularised_margin(prime, 1e-3).margin == pytest.approx(group_margin(prime).margin)
 

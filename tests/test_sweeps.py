@@ -236,6 +236,19 @@ def test_unknown_ways_to_run_are_refused(
     assert str(error.value) == sentence
 
 
+def test_text_is_read_where_text_stands() -> None:
+    """Choices by word can be set; the spec refuses words that it does not know."""
+    sweep = Sweep(TINY, {"seed": range(2)})
+    whole = sweep.narrowed(
+        ["training.precision=float64,float32", "data.m=8", "data.draws=distinct"]
+    )
+
+    assert len(whole) == 4
+    assert {spec.training.precision for spec in whole.specs()} == {"float64", "float32"}
+    with pytest.raises(UserError, match=r"precision='half'\. Give 'float32' or 'float64'"):
+        list(sweep.narrowed(["training.precision=half"]).specs())
+
+
 def test_prices_follow_the_calibration() -> None:
     """Runs × steps × seconds a step over the workers; a power law between calibrated points."""
     work = float(32 * (8 * 16 + 16 + 16 + 1))

@@ -8,6 +8,7 @@ are on their way to 0, ever more slowly, and say nothing.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from petridish.groups import Group, real_irreps
 from petridish.groups.spectra import feature_names, is_modular, power
-from petridish.models import Homogeneous, Power, ReLU
+from petridish.models import Homogeneous, Identity, Power, ReLU
 from petridish.naming import parse_value
 from petridish.tasks import GroupProduct, SparseParity
 
@@ -30,9 +31,10 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 CARRIED = 0.99  # of the norm, by the neurons that count
 ONE_FEATURE = 0.95  # normalised power from which a weight vector counts as one frequency
+SETTLED = 0.8  # and from which it is clear which: ReLU's neurons stay at 0.9
 PHASE = 0.1  # radians by which phases may miss their relation
 SIZE = 0.05  # relative, by which |u_j| may miss ‖w‖
-NO_WEIGHTS = "these runs kept no weights: ask for them by evaluation.weights"
+NO_WEIGHTS = "no homogeneous network here kept its weights: ask for them by evaluation.weights"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,12 @@ class Network:
     steps, margins : array
         The normalised margin at each look; empty where it was not watched.
     strength : float
-        The λ of its regulariser ‖θ‖_{2,ν}^ν; NaN where it had another.
+        The λ of its regulariser ‖θ‖_{2,ν}^ν; NaN where it had another, or saw less than the whole
+        population with right labels.
+    init : str
+        How it started.
+    setting : dict
+        The columns of its spec but the seed: runs that differ there are no repetitions.
     """
 
     task: GroupProduct | SparseParity
@@ -64,13 +71,28 @@ class Network:
     steps: Floats
     margins: Floats
     strength: float
+    init: str
+    setting: dict[str, Any]
 
     @property
     def label(self) -> str:
-        """What the run is called among others: Z23, relu."""
-        own = isinstance(self.task, GroupProduct)
-        name = self.group.name if own else f"({self.task.n}, {self.task.k})"  # type: ignore[union-attr] # the other kind
+        """What the run is called among others: Z23, or Z23, ReLU."""
+        if isinstance(self.task, SparseParity):
+            name = f"({self.task.n}, {self.task.k})"
+        else:
+            group = self.task.group
+            name = group if isinstance(group, str) else f"a table of {self.group.order}"
         return f"{name}, ReLU" if self.activation == "relu" else name
+
+    @property
+    def on_group(self) -> bool:
+        """Whether it was trained on a group's composition."""
+        return isinstance(self.task, GroupProduct)
+
+    @property
+    def on_cycle(self) -> bool:
+        """Whether it was trained on addition modulo p."""
+        return self.on_group and is_modular(self.group)
 
     @cached_property
     def group(self) -> Group:
@@ -153,15 +175,28 @@ class Network:
         found: NDArray[np.intp] = self.spectra.sum(axis=0).argmax(axis=1)
         return found
 
+    def at_home(self, share: float) -> Mask:
+        """Say whose u, v and w each have `share` of their power in one feature, not the trivial."""
+        own = self.spectra[:, np.arange(len(self.home)), self.home]
+        found: Mask = (own >= share * self.spectra.sum(axis=2)).all(axis=0) & (self.home > 0)
+        return found
+
+    @cached_property
+    def settled(self) -> Mask:
+        """The neurons of which it can be said where they are at home; at the start nearly none."""
+        return self.at_home(SETTLED)
+
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """How many active neurons each feature is the home of, the trivial one first."""
-        return np.bincount(self.home[self.active], minlength=self.spectra.shape[2])
+        """How many active neurons have settled in each feature, the trivial one first."""
+        counted = self.home[self.active & self.settled]
+        return np.bincount(counted, minlength=self.spectra.shape[2])
 
     @cached_property
     def norm_shares(self) -> Floats:
-        r"""The share of :math:`\|\theta\|_{2,3}^3` of each feature's neurons."""
-        shares = np.bincount(self.home, self.weight, minlength=self.spectra.shape[2])
+        r"""The share of :math:`\|\theta\|_{2,3}^3` of the neurons settled in each feature."""
+        weights = self.weight * self.settled
+        shares = np.bincount(self.home, weights, minlength=self.spectra.shape[2])
         return shares.astype(np.float64)
 
     @cached_property
@@ -193,10 +228,7 @@ Trait = Literal["one feature", "phases", "support", "sizes", "signs"]
 
 def _one_feature(network: Network) -> Mask:
     """Ask for nearly all power of u, v and w in one feature, the same and not trivial."""
-    at_home = network.spectra[:, np.arange(len(network.home)), network.home]
-    close = at_home >= ONE_FEATURE * network.spectra.sum(axis=2)
-    found: Mask = close.all(axis=0) & (network.home > 0)
-    return found
+    return network.at_home(ONE_FEATURE)
 
 
 def _phases(network: Network) -> Mask:
@@ -241,7 +273,11 @@ def theory_shares(group: Group) -> Floats:
     r"""Give the share of :math:`\|\theta\|_{2,3}^3` of each feature at the maximum margin."""
     from petridish.theory.margins import group_margin
 
-    shares = group_margin(group).shares
+    return _by_feature(group, group_margin(group).shares)
+
+
+def _by_feature(group: Group, shares: Floats) -> Floats:
+    """Put shares of representations in the order of the features."""
     if not is_modular(group):
         return shares
     found = np.zeros(len(feature_names(group)))
@@ -251,15 +287,13 @@ def theory_shares(group: Group) -> Floats:
 
 
 def regularised_shares(network: Network) -> Floats:
-    """Give each feature's share of the norm at the minimum of the regularised loss, where known.
-
-    None for modular groups: it is that of the maximum margin.
-    """
+    """Give each feature's share of the norm at the minimum of the regularised loss, where known."""
     from petridish.theory.margins import regularised_margin
 
-    if math.isnan(network.allowed) or is_modular(network.group):
+    if math.isnan(network.allowed):
         return np.empty(0)
-    return regularised_margin(network.group, network.strength).shares
+    found = regularised_margin(network.group, network.strength).shares
+    return _by_feature(network.group, found)
 
 
 def dimensions(group: Group) -> NDArray[np.int64]:
@@ -274,12 +308,20 @@ def dimensions(group: Group) -> NDArray[np.int64]:
 
 
 def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network]:
-    """Read the networks of a table, those of one activation's kind if it is named."""
+    """Read the networks of a table, those of one activation's kind if it is named.
+
+    Runs of other models and on other tasks are passed over.
+    """
     if "weights" not in table.columns:
         return []
     import polars as pl
 
-    rows = table.filter(pl.col("weights").is_not_null()).sort("model.width", "seed")
+    known = (GroupProduct.name, SparseParity.name)
+    rows = table.filter(
+        pl.col("weights").is_not_null(),
+        pl.col("model").str.starts_with(Homogeneous.name),
+        pl.any_horizontal(pl.col("task").str.starts_with(name) for name in known),
+    ).sort("model.width", "seed")
     found = [_network(row) for row in rows.iter_rows(named=True)]
     found.sort(key=lambda network: (network.task.n_inputs, network.label, network.seed))
     return [n for n in found if activation is None or n.activation.startswith(activation)]
@@ -289,13 +331,13 @@ def starts(network: Network) -> Network:
     """Give the network with which the same run began: its weights are drawn again."""
     from dataclasses import replace
 
-    from petridish.models import Uniform
+    from petridish.naming import parse_choice
+    from petridish.sweeps.sweep import KINDS
 
     model = _model(network.activation, len(network.inputs))
     n_outputs = network.outputs.shape[1]
-    first, second = Uniform().draw(
-        model.parameters(network.inputs.shape[1], n_outputs), [network.seed]
-    )
+    init = parse_choice(network.init, "init", KINDS)
+    first, second = init.draw(model.parameters(network.inputs.shape[1], n_outputs), [network.seed])
     empty = np.empty(0)
     return replace(
         network,
@@ -307,8 +349,8 @@ def starts(network: Network) -> Network:
 
 
 def _model(activation: str, width: int) -> Homogeneous:
-    if activation == "relu":
-        return Homogeneous(width, ReLU())
+    if activation in ("relu", "identity"):
+        return Homogeneous(width, ReLU() if activation == "relu" else Identity())
     return Homogeneous(width, Power(int(activation[len("power(") : -1])))
 
 
@@ -326,15 +368,27 @@ def _network(row: dict[str, Any]) -> Network:
         outputs=second.reshape(-1, width).T,
         steps=np.array(steps or [], np.float64),
         margins=np.array(margins or [], np.float64),
-        strength=_strength(row, _model(activation, width).degree),
+        strength=_strength(row, task, _model(activation, width).degree),
+        init=row.get("init") or "uniform",
+        setting={
+            name: row[name] for name in row if name.startswith(SPEC) and row[name] is not None
+        },
     )
 
 
-def _strength(row: dict[str, Any], degree: int) -> float:
+SPEC = ("task", "data.", "model", "init", "training.")  # columns of what a run is
+
+
+def _strength(row: dict[str, Any], task: GroupProduct | SparseParity, degree: int) -> float:
     order, power_ = row.get("training.penalty.order"), row.get("training.penalty.power")
-    if order != 2 or power_ != degree or row.get("training.weight_decay", 0.0):
-        return math.nan
-    return float(row["training.penalty.strength"])
+    part = row.get("data.draws") != "distinct" or row.get("data.m") != task.n_possible
+    other = (
+        order != 2
+        or power_ != degree
+        or row.get("training.weight_decay")
+        or row["data.label_noise"]
+    )
+    return math.nan if part or other else float(row["training.penalty.strength"])
 
 
 def _task(row: dict[str, Any]) -> GroupProduct | SparseParity:
@@ -346,13 +400,30 @@ def _task(row: dict[str, Any]) -> GroupProduct | SparseParity:
 
 
 def cells(found: list[Network]) -> Iterator[tuple[str, list[Network]]]:
-    """Give the networks of each task and width together, under their label."""
-    parts: dict[tuple[str, int], list[Network]] = {}
+    """Give together the networks that differ in their seed alone, under a label of their own.
+
+    Where several have one label, it says what sets them apart: Z5, width 16.
+    """
+    parts: dict[str, list[Network]] = {}
     for network in found:
-        parts.setdefault((network.label, len(network.inputs)), []).append(network)
-    labels = [label for label, _ in parts]
-    for (label, width), members in parts.items():
-        yield (label if labels.count(label) == 1 else f"{label}, width {width}"), members
+        parts.setdefault(str(sorted(network.setting.items(), key=str)), []).append(network)
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for members in parts.values():
+        alike.setdefault(members[0].label, []).append(members[0].setting)
+    for members in parts.values():
+        label, setting = members[0].label, members[0].setting
+        names = sorted({name for other in alike[label] for name in {*other, *setting}})
+        apart = [n for n in names if any(o.get(n) != setting.get(n) for o in alike[label])]
+        # A choice stands as text and by its parts: the parts say it.
+        parts_only = [n for n in apart if not any(o.startswith(f"{n}.") for o in apart)]
+        words = [f"{n.rpartition('.')[2]} {_word(setting.get(n))}" for n in parts_only]
+        yield ", ".join([label, *words]), members
+
+
+def _word(value: object) -> str:
+    """Write a value; of a long one, such as a table, four letters that tell it from others."""
+    text = str(value)
+    return text if len(text) <= 24 else f"#{hashlib.sha256(text.encode()).hexdigest()[:4]}"
 
 
 def margin_table(table: pl.DataFrame) -> pl.DataFrame:
@@ -379,7 +450,7 @@ def feature_table(table: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     rows: list[dict[str, Any]] = []
-    for label, members in cells(networks(table)):
+    for label, members in cells([n for n in networks(table) if n.on_group]):
         for network in members:
             names, theory = feature_names(network.group), theory_shares(network.group)
             allowed = regularised_shares(network)
@@ -396,7 +467,12 @@ def feature_table(table: pl.DataFrame) -> pl.DataFrame:
                 }
                 for place, name in enumerate(names)
             ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    columns = ("task", "seed", "feature", "dimension", "neurons", "norm_share", "theory_share")
+    return (
+        pl.DataFrame(rows, infer_schema_length=None)
+        if rows
+        else pl.DataFrame({c: [] for c in columns})
+    )
 
 
 def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
@@ -407,14 +483,12 @@ def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
     for label, members in cells(networks(table)):
         for network in members:
             shared = {"task": label, "seed": network.seed}
-            traits = (
-                _group_traits(network) if hasattr(network.task, "group") else _bit_traits(network)
-            )
+            traits = _group_traits(network) if network.on_group else _bit_traits(network)
             for neuron, weight in enumerate(network.weight):
                 own = {name: values[neuron] for name, values in traits.items()}
                 rows.append(shared | {"neuron": neuron, "norm_share": float(weight)} | own)
     found = pl.DataFrame(rows, infer_schema_length=None)
-    return found.with_columns(pl.selectors.float().round(5))
+    return found.with_columns(pl.selectors.float().round(5)) if rows else found
 
 
 def _group_traits(network: Network) -> dict[str, list[Any]]:

@@ -69,6 +69,7 @@ def _weakest(
     *,
     above: float,
     most: float = math.inf,
+    reason: str = NO_WEIGHTS,
     say: Callable[[Network], str] | None = None,
 ) -> Finding:
     """Judge whether a number lies above a bound on every task; the estimate is the weakest task's.
@@ -77,7 +78,7 @@ def _weakest(
     undecided. `most` is the largest value that there is. The remark names every task.
     """
     if not found:
-        return nothing(quantity, NO_WEIGHTS)
+        return nothing(quantity, reason)
     measured = _measured(found, measure, level, most)
     worst = min(measured, key=lambda cell: (cell.mean, cell.label))
     bounds = [by_interval(cell.low, cell.high, above) for cell in measured]
@@ -94,6 +95,17 @@ def _weakest(
     return Finding(
         judgement, worst.mean, worst.low, worst.high, quantity, len(found), "; ".join(said)
     )
+
+
+def _why(kept: list[Network], wanted: str) -> str:
+    """Say why there is nothing to judge: no weights, or no run that the claim is about."""
+    return f"none of these runs {wanted}" if kept else NO_WEIGHTS
+
+
+def _speaks_of(trait: Trait, network: Network) -> bool:
+    if trait == "phases":
+        return network.on_cycle
+    return network.on_group == (trait == "one feature")
 
 
 def _too_few(runs: int) -> str:
@@ -118,7 +130,8 @@ class ReachesMargin:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that watched their margin."""
-        watched = [n for n in networks(table) if len(n.margins) and math.isfinite(n.best)]
+        kept = networks(table)
+        watched = [n for n in kept if len(n.margins) and math.isfinite(n.best)]
         return _weakest(
             "γ/γ* at the end, the weakest task's mean",
             watched,
@@ -126,6 +139,7 @@ class ReachesMargin:
             level,
             above=self.bound,
             most=1.0,
+            reason=_why(kept, "watched a margin whose maximum is known"),
             say=_margin_words,
         )
 
@@ -160,13 +174,16 @@ class NeuronsShare:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
+        kept = networks(table, self.activation)
+        fitting = [n for n in kept if _speaks_of(self.trait, n)]
         return _weakest(
             QUANTITY[self.trait],
-            networks(table, self.activation),
+            fitting,
             lambda network: float(network.weight[network.has(self.trait)].sum()),
             level,
             above=self.bound,
             most=1.0,
+            reason=_why(kept, f"has neurons of which the trait «{self.trait}» can be asked"),
             say=lambda network: (
                 f"{(network.has(self.trait) & network.active).sum()} of "
                 f"{network.active.sum()} neurons"
@@ -189,9 +206,10 @@ class PowerNear:
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
         quantity = "mean maximum normalised power of u"
-        found = networks(table, self.activation)
+        kept = networks(table, self.activation)
+        found = [network for network in kept if network.on_group]
         if not found:
-            return nothing(quantity, NO_WEIGHTS)
+            return nothing(quantity, _why(kept, "is on a group"))
 
         def mean(network: Network) -> float:
             return float(network.shares[0][network.active].mean())
@@ -213,21 +231,23 @@ class PowerNear:
 class EveryFeature:
     """Every frequency or representation that a maximum margin needs is there, on every task.
 
-    One number a run: the share of the norm that the neurons of a feature have, over its share at
-    the maximum margin, of the feature where that is least; 0 if one is missing.
+    One number a run: the share of the norm that the neurons settled in a feature have, over its
+    share at the maximum margin, of the feature where that is least; 0 if one is missing.
     """
 
     bound: float = 0.1
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
+        kept = networks(table, "power(2)")
         return _weakest(
             "least share of a feature, over that at the maximum margin",
-            networks(table, "power(2)"),
+            [network for network in kept if network.on_group],
             _least_share,
             level,
             above=self.bound,
-            say=lambda network: f"{_fewest(network)} neurons or more",
+            reason=_why(kept, "is on a group"),
+            say=lambda network: f"fewest neurons: {_fewest(network)}",
         )
 
 
@@ -253,18 +273,22 @@ class NearUniform:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
+        kept = networks(table)
         return _weakest(
             "evenness of neurons over frequencies, 1 − distance",
-            networks(table),
+            [network for network in kept if network.on_group],
             _evenness,
             level,
             above=1 - self.bound,
             most=1.0,
+            reason=_why(kept, "is on a group"),
         )
 
 
 def _evenness(network: Network) -> float:
     counts = network.counts[1:]
+    if not counts.sum():
+        return 0.0
     return 1 - float(np.abs(counts / counts.sum() - 1 / len(counts)).sum() / 2)
 
 
@@ -280,7 +304,8 @@ class OrderedByDimension:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their weights."""
-        found = [n for n in networks(table, "power(2)") if not math.isnan(_ordered(n))]
+        kept = networks(table, "power(2)")
+        found = [n for n in kept if n.on_group and not math.isnan(_ordered(n))]
         return _weakest(
             "share of pairs of representations in the order of their dimensions",
             found,
@@ -288,6 +313,7 @@ class OrderedByDimension:
             level,
             above=self.bound,
             most=1.0,
+            reason=_why(kept, "is on a group with representations of several dimensions"),
         )
 
 
@@ -384,11 +410,17 @@ class TrainedBeatDense:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs on addition modulo an odd p."""
-        watched = [n for n in networks(table) if len(n.margins) and math.isfinite(n.best)]
+        kept = networks(table)
+        watched = [
+            n
+            for n in kept
+            if n.on_cycle and n.group.order % 2 and len(n.margins) and math.isfinite(n.best)
+        ]
         return _weakest(
             "γ/γ* less the dense network's, the weakest task's mean",
             watched,
             lambda network: float(network.ratios[-1]) - dense_ratio(network.group.order),
             level,
             above=0.0,
+            reason=_why(kept, "watched its margin on addition modulo an odd p"),
         )

@@ -122,7 +122,8 @@ def _embedding(left: Any, right: Any, network: Network, neuron: int) -> None:
     fine = np.arange(0, size - 1 + 1e-9, 0.1)
     terms = np.fft.rfft(u) / size
     waves = np.exp(2j * np.pi * np.outer(fine, np.arange(len(terms))) / size)
-    doubled = np.where(np.arange(len(terms)) == 0, 1.0, 2.0)
+    # Of an even number of elements the last frequency has no partner either.
+    doubled = np.where(np.isin(np.arange(len(terms)), (0, size / 2)), 1.0, 2.0)
     left.plot(fine, (waves @ (doubled * terms)).real, color=BLUE, lw=0.8, alpha=0.5)
     left.plot(np.arange(size), u, ".", color=ORANGE, ms=4)
     left.axhline(0, color=GREY, lw=0.5)
@@ -227,7 +228,7 @@ def phase_relation(table: pl.DataFrame, title: str) -> Figure:
 
 def parity_neurons(table: pl.DataFrame, title: str) -> Figure:
     """Draw the largest neurons of a network on a sparse parity [TH Fig. 7.5a]."""
-    found = [n for n in networks(table) if not hasattr(n.task, "group")]
+    found = [n for n in networks(table) if not n.on_group]
     if not found:
         raise NothingToDraw(f"No neurons on a parity to draw: {NO_WEIGHTS}.")
     network = found[0]
@@ -297,7 +298,7 @@ def _representation_bars(panel: Any, members: Sequence[Network]) -> None:
     names = feature_names(group)
     places = np.arange(len(names))
     norms = np.mean([network.norm_shares for network in members], axis=0)
-    counts = np.mean([network.counts / network.counts.sum() for network in members], axis=0)
+    counts = np.mean([network.counts / max(network.counts.sum(), 1) for network in members], axis=0)
     panel.bar(places, norms, color=BLUE, width=0.7)
     panel.plot(places, counts, "o", color=INK, ms=4)
     for place, share in enumerate(theory_shares(group)):
@@ -317,8 +318,9 @@ def constructions(table: pl.DataFrame, title: str) -> Figure:
     from petridish.analysis.emergent import dense_ratio
 
     found = [n for n in _on_cycles(table) if math.isfinite(n.best) and len(n.margins)]
+    found = [n for n in found if n.group.order % 2]
     if not found:
-        raise NothingToDraw(f"No margins to draw: {NO_WEIGHTS}.")
+        raise NothingToDraw("None of these runs watched its margin on addition modulo an odd p.")
     moduli = sorted({network.group.order for network in found})
     factors = sorted({_factor(network) for network in found})
     colours = shades([float(f) for f in factors])
@@ -360,16 +362,14 @@ def _factor(network: Network) -> float:
 
 
 def _on_groups(table: pl.DataFrame) -> list[Network]:
-    found = [n for n in networks(table) if hasattr(n.task, "group")]
+    found = [n for n in networks(table) if n.on_group]
     if not found:
         raise NothingToDraw(f"No networks on groups to draw: {NO_WEIGHTS}.")
     return found
 
 
 def _on_cycles(table: pl.DataFrame) -> list[Network]:
-    from petridish.groups.spectra import is_modular
-
-    found = [n for n in _on_groups(table) if is_modular(n.group)]
+    found = [n for n in _on_groups(table) if n.on_cycle]
     if not found:
         raise NothingToDraw("None of these runs is on addition modulo p.")
     return found

@@ -36,7 +36,12 @@ class Group:
     elements: tuple[str, ...] = field(default=())
 
     def __init__(self, name: str, table: ArrayLike, elements: tuple[str, ...] = ()) -> None:
-        given = np.asarray(table)
+        try:
+            given = np.asarray(table)
+        except ValueError:  # rows of several lengths
+            raise UserError(
+                f"The rows of the table of {name} differ in length. Give as many rows as columns."
+            ) from None
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "table", _checked(name, given, elements))
         names = elements or tuple(map(str, range(len(given))))

@@ -193,6 +193,8 @@ def _fitting(current: object, text: str, axis: str) -> Any:
             f"The axis {axis} has no values that can be written here. Set its parts, or declare "
             "the sweep in a file of your own."
         )
+    if isinstance(current, str):
+        return text.strip()  # the spec itself refuses what it does not know
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"The axis {axis} takes numbers, but {text!r} was given. Give a number.")
     if isinstance(current, int) and isinstance(value, float):

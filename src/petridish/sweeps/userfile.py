@@ -35,7 +35,7 @@ def load_user_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}. "
+            f"{path} cannot be imported: {type(error).__name__}: {str(error).rstrip('.')}. "
             f"Try `python {path.name}` to see where."
         ) from error
     return module

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -38,13 +39,7 @@ class GroupProduct:
 
     def __post_init__(self) -> None:
         if not isinstance(self.group, str):
-            rows = tuple(tuple(row) if isinstance(row, Iterable) else () for row in self.group)
-            if len({len(row) for row in rows}) > 1:
-                raise UserError(
-                    "GroupProduct: the rows of the table differ in length. Give as many rows as "
-                    "columns, or a name such as S4."
-                )
-            object.__setattr__(self, "group", rows)
+            object.__setattr__(self, "group", _rows(self.group))
         self.structure()
 
     def structure(self) -> Group:
@@ -81,6 +76,23 @@ class GroupProduct:
         a, b = np.divmod(np.asarray(places, np.int64), order)
         hot = np.stack([a, b + order], axis=-1)
         return Examples(self.structure().table[a, b], n_bits=2 * order, hot=hot)
+
+
+def _rows(table: object) -> Rows:
+    """Read a table given as rows of whole numbers, NumPy's among them."""
+    lines = list(table) if isinstance(table, Iterable) else []
+    if not lines or not all(isinstance(line, Iterable) for line in lines):
+        raise UserError(
+            f"GroupProduct: group={table!r} is neither a name nor a table. Give a name such as S4, "
+            "or rows of whole numbers."
+        )
+    rows = [[int(x) if isinstance(x, Integral) else x for x in line] for line in lines]
+    if len({len(row) for row in rows}) > 1:
+        raise UserError(
+            "GroupProduct: the rows of the table differ in length. Give as many rows as columns, "
+            "or a name such as S4."
+        )
+    return tuple(tuple(row) for row in rows)
 
 
 @lru_cache(maxsize=32)

@@ -113,6 +113,11 @@ def group_network(group: Group, shares: Floats | None = None) -> Neurons:
     """
     if shares is None:
         shares = group_margin(group).shares
+    if len(shares) != len(real_irreps(group)) or min(shares) < 0:
+        raise UserError(
+            f"group_network: shares={shares}. Give one of at least 0 for each of the "
+            f"{len(real_irreps(group))} representations of {group.name}."
+        )
     inputs, outputs = [], []
     for irrep, share in zip(real_irreps(group), shares, strict=True):
         if share <= 1e-12 or irrep.name == "trivial":
@@ -148,8 +153,8 @@ def parity_network(n: int, k: int) -> Neurons:
     Each neuron has signs σ on the first k bits, + on the first of all, and :math:`\prod \sigma`
     times (1, -1) for the classes +1 and -1, all of size :math:`|u_j| = \|w\|`.
     """
-    check_whole("parity_network", 1, k=k)
-    if not isinstance(n, int) or n < k:
+    check_whole("parity_network", 1, k=k, n=n)
+    if n < k:
         raise UserError(f"parity_network: n={n} is less than k={k}. Give at least k bits.")
     signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=k - 1)])
     inputs = np.zeros((len(signs), n))

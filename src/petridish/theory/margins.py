@@ -103,7 +103,7 @@ def theorem_applies(group: Group) -> bool:
 
 def theorem_margin(group: Group) -> float:
     r"""Give :math:`\frac{2}{3 \sqrt{3 |G|}} / \sum_{R \ne 1} d_R^{2.5}` [TH Theorem 7.9]."""
-    sizes = np.array([irrep.dimension for irrep in real_irreps(group)[1:]], float)
+    sizes = np.array([irrep.dimension for irrep in _gains(group)[0]], float)
     return float(2 / (3 * math.sqrt(3 * group.order)) / (sizes**2.5).sum())
 
 
@@ -173,7 +173,8 @@ def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
     :math:`\sum_R n_R \kappa_R \chi_R(a b c^{-1})`, :math:`n_R` being the part of
     :math:`\|\theta\|_{2,3}^3` in R. Cross entropy plus :math:`\lambda \sum_R n_R` is convex in n,
     and its minimum is found here. It is short of γ* where wrong answers differ: those that are on
-    the margin pay most of the loss, but not all. Where all are alike, as modulo a prime, it is γ*.
+    the margin pay most of the loss, but not all. Where all are alike, as modulo an odd number, it
+    is γ*.
     """
     from scipy.optimize import minimize
 
@@ -186,25 +187,22 @@ def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
     _, gains = _gains(group)
     sizes = np.log([len(members) for members in group.classes[1:]])
 
-    def objective(scaled: Floats) -> tuple[float, Floats]:
-        parts = scaled / best.margin  # n_R, in units in which a margin of 1 costs 1
-        energies = np.concatenate([[0.0], sizes - gains @ parts])
-        peak = float(energies.max())
-        loss = peak + math.log(np.exp(energies - peak).sum())
-        wrong = np.exp(energies[1:] - loss)
-        slope = strength - gains.T @ wrong
-        return loss + strength * float(parts.sum()), slope / best.margin
+    unit = strength / best.margin  # the price of a margin of 1
 
-    # In units of λ, so that the solver's tolerances mean the same for every λ.
-    def scaled_objective(scaled: Floats) -> tuple[float, Floats]:
-        value, slope = objective(scaled)
-        return value * best.margin / strength, slope * best.margin / strength
+    def objective(parts: Floats) -> tuple[float, Floats]:
+        # Parts n_R γ*, and the objective in units of their price: every λ is then alike, and wrong
+        # answers of a probability far below 10^-16 still count.
+        gaps = gains @ (parts / best.margin)
+        odds = np.exp(np.clip(sizes - gaps - math.log(unit), None, 600.0))  # over the unit
+        total = float(odds.sum())
+        slope = 1 - gains.T @ odds / (1 + unit * total) / best.margin
+        return math.log1p(unit * total) / unit + float(parts.sum()), slope
 
     start = best.shares[1:] * max(1.0, math.log(best.margin * group.order / strength))
     tight = {"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-15, "gtol": 1e-11}
     for _ in range(3):  # begun anew, it forgets curvatures of where it came from
         found = minimize(
-            scaled_objective,
+            objective,
             start,
             jac=True,
             method="L-BFGS-B",
@@ -212,9 +210,15 @@ def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
             options=tight,
         )
         start = found.x
+    value, slope = objective(found.x)
+    off = np.where(found.x > 0, np.abs(slope), np.maximum(-slope, 0))
+    if off.max() > 1e-4:  # no minimum: at best a place near it
+        raise UserError(
+            f"regularised_margin: no minimum was found for {group.name} at strength={strength:g}. "
+            "Give a larger one."
+        )
     parts = found.x / best.margin
     norm = float(parts.sum())
-    value, _ = objective(found.x)
     margin = float((gains @ parts).min()) / norm if norm else 0.0
     shares = np.concatenate([[0.0], parts / norm if norm else parts])
-    return RegularisedOptimum(margin, shares, value - strength * norm, norm)
+    return RegularisedOptimum(margin, shares, unit * value - strength * norm, norm)

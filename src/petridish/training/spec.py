@@ -115,6 +115,10 @@ class Training:
 
     def __post_init__(self) -> None:
         _check(
+            isinstance(self.penalty, NeuronNorm),
+            f"Training: penalty={self.penalty!r}. Give such as NeuronNorm(1e-4, 2, 3).",
+        )
+        _check(
             self.precision in ("float32", "float64"),
             f"Training: precision={self.precision!r}. Give 'float32' or 'float64'.",
         )
