@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from petridish import __version__
 from petridish.naming import UserError
@@ -40,12 +41,16 @@ def lighter(runs: pl.DataFrame) -> pl.DataFrame:
     if "weights" not in runs or runs["weights"].is_null().all():
         return runs
     rounded = [
-        None
-        if row is None
-        else [np.asarray(part, np.float32).astype(np.float16).tolist() for part in row]
+        None if row is None else [_rounded(np.asarray(part, np.float32)).tolist() for part in row]
         for row in runs["weights"].to_list()
     ]
     return runs.with_columns(pl.Series("weights", rounded, dtype=runs.schema["weights"]))
+
+
+def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Keep 11 significant bits, whatever the size; those of float16 would end at 65504."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2048) / 2048, exponent).astype(np.float32)
 
 
 def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
