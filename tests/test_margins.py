@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from petridish.groups import Group, cyclic, find_group, real_irreps
 from petridish.naming import UserError
@@ -292,3 +293,24 @@ def test_a_strong_regulariser_leaves_nothing() -> None:
         "regularised_margin: strength=0.0. Give a finite number above 0; without a regulariser the "
         "limit is group_margin."
     )
+
+
+@pytest.mark.parametrize(("neurons", "cancel"), [(5, False), (6, True)])
+def test_no_five_neurons_a_frequency_cancel_their_other_products(
+    neurons: int, *, cancel: bool
+) -> None:
+    """Search phases and sizes for sums of e^{i(mθ_u + nθ_v)} that vanish: 100 starts each."""
+    products = np.array([(1, 1), (1, -1), (3, 1), (1, 3), (2, 0), (0, 2), (2, 2)])
+    rng = np.random.default_rng(0)
+
+    def left(values: Floats) -> Floats:
+        u, v, sizes = np.split(values, 3)
+        shares = sizes**2 / np.square(sizes).sum()
+        sums = (np.exp(1j * (products @ np.stack([u, v]))) * shares).sum(axis=1)
+        return np.concatenate([sums.real, sums.imag])
+
+    least = min(
+        2 * least_squares(left, rng.uniform(0.5, 2 * np.pi, 3 * neurons), xtol=1e-12).cost
+        for _ in range(100)
+    )
+    assert (least < 1e-15) if cancel else (least > 0.2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +120,7 @@ def neuron_margin(irrep: Irrep, order: int) -> float:
     return float(2 / (3 * irrep.dimension * order) ** 1.5)
 
 
+@lru_cache(maxsize=32)  # rules, figures and tables ask for the same few groups
 def group_margin(group: Group) -> MarginCertificate:
     r"""Find the maximum margin of composing elements of any finite group.
 
@@ -166,6 +168,7 @@ def _gains(group: Group) -> tuple[tuple[Irrep, ...], Floats]:
     return irreps, (worth[:, None] * (table[:, :1] - table[:, 1:])).T
 
 
+@lru_cache(maxsize=64)
 def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
     r"""Find the margin that a regulariser of strength λ leads to, among the theorem's networks.
 
