@@ -265,6 +265,18 @@ def test_prices_follow_the_calibration() -> None:
     assert below.of(TINY) == 1e-4
 
 
+def test_stacks_have_a_price_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten runs on two cores make two stacks of five: calls by the stack, work by the run."""
+    from petridish.sweeps import price as prices
+
+    monkeypatch.setattr(prices, "_stack_rates", lambda: (1e-3, 1e-9))
+    spec = replace(TINY, training=replace(TINY.training, precision="float64"))
+    work = float(32 * (8 * 16 + 16 + 16 + 1))
+    cost = price(Sweep(spec, {"seed": range(10)}), Rates((work,), (1.0,)), jobs=2)
+
+    assert cost.seconds == pytest.approx(200 * (2 * 1e-3 + 10 * 2e-9 * work) / 2)
+
+
 def test_durations_and_counts_are_written_shortly() -> None:
     """As a person would say them."""
     assert [clock(s) for s in (0, 61, 3600 + 62, 3 * 86400)] == [
