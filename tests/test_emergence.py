@@ -15,15 +15,12 @@ from petridish.analysis import Judgement
 from petridish.analysis.emergence import (
     NO_WEIGHTS,
     dimensions,
-    feature_table,
-    margin_table,
     networks,
-    neuron_table,
     regularised_shares,
     starts,
     theory_shares,
 )
-from petridish.analysis.emergent import (
+from petridish.analysis.emergence_rules import (
     ConstructionsAttain,
     DenseFallsShort,
     EveryFeature,
@@ -35,6 +32,7 @@ from petridish.analysis.emergent import (
     TrainedBeatDense,
     dense_ratio,
 )
+from petridish.analysis.emergence_tables import feature_table, margin_table, neuron_table
 from petridish.figures import emergence as drawings
 from petridish.figures.style import NothingToDraw
 from petridish.groups import cyclic, find_group

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from petridish.groups import Group, real_irreps
 from petridish.groups.spectra import feature_names, is_modular, power
 from petridish.models import Homogeneous, Identity, Power, ReLU
-from petridish.naming import parse_value
+from petridish.naming import parse_choice, parse_value
+from petridish.sweeps.sweep import KINDS
 from petridish.tasks import GroupProduct, SparseParity
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ CARRIED = 0.99  # of the norm, by the neurons that count
 ONE_FEATURE = 0.95  # normalised power from which a weight vector counts as one frequency
 SETTLED = 0.8  # and from which it is clear which: ReLU's neurons stay at 0.9
 PHASE = 0.1  # radians by which phases may miss their relation
+ON_SUPPORT = 0.99  # share of ‖u‖² from which u sees S alone
 SIZE = 0.05  # relative, by which |u_j| may miss ‖w‖
+STRAIGHT = 0.99  # cosine from which w lies along (1, −1)
 NO_WEIGHTS = "no homogeneous network here kept its weights: ask for them by evaluation.weights"
 
 
@@ -116,7 +119,7 @@ class Network:
     def allowed(self) -> float:
         """The ratio γ/γ* at the minimum of the regularised loss, to which training leads.
 
-        On a parity and modulo a prime it is 1: all wrong answers are alike. NaN where unknown.
+        On a parity and modulo an odd number it is 1: all wrong answers are alike. NaN if unknown.
         """
         from petridish.theory.margins import regularised_margin
 
@@ -156,12 +159,16 @@ class Network:
 
     # --- groups
 
+    @property
+    def vectors(self) -> tuple[Floats, Floats, Floats]:
+        """The paper's u, v and w, functions on the group, shape (neuron, element) each."""
+        size = self.group.order
+        return self.inputs[:, :size], self.inputs[:, size:], self.outputs
+
     @cached_property
     def spectra(self) -> Floats:
         """Power of u, v and w in each feature, shape (3, neuron, feature)."""
-        size = self.group.order
-        parts = (self.inputs[:, :size], self.inputs[:, size:], self.outputs)
-        return np.stack([power(self.group, part) for part in parts])
+        return np.stack([power(self.group, part) for part in self.vectors])
 
     @cached_property
     def shares(self) -> Floats:
@@ -202,10 +209,8 @@ class Network:
     @cached_property
     def phase_errors(self) -> Floats:
         """θ_u + θ_v − θ_w at the home frequency, in (−π, π]; of modular addition alone."""
-        size = self.group.order
-        parts = (self.inputs[:, :size], self.inputs[:, size:], self.outputs)
         rows = np.arange(len(self.home))
-        u, v, w = (np.fft.rfft(part)[rows, self.home] for part in parts)
+        u, v, w = (np.fft.rfft(part)[rows, self.home] for part in self.vectors)
         return np.angle(u * v * np.conj(w))
 
     # --- parities
@@ -237,7 +242,7 @@ def _phases(network: Network) -> Mask:
 
 def _support(network: Network) -> Mask:
     squares = np.square(network.inputs)
-    found: Mask = squares[:, network.support].sum(axis=1) >= 0.99 * squares.sum(axis=1)
+    found: Mask = squares[:, network.support].sum(axis=1) >= ON_SUPPORT * squares.sum(axis=1)
     return found
 
 
@@ -255,7 +260,7 @@ def _output_size(network: Network) -> Floats:
 def _signs(network: Network) -> Mask:
     """Ask for w along (1, −1), and for a product of u on S with the sign of w · (1, −1)."""
     along = network.outputs[:, 0] - network.outputs[:, 1]
-    straight = np.abs(along) >= 0.99 * math.sqrt(2) * _output_size(network)
+    straight = np.abs(along) >= STRAIGHT * math.sqrt(2) * _output_size(network)
     found: Mask = straight & (network.inputs[:, network.support].prod(axis=1) * along > 0)
     return found
 
@@ -329,11 +334,6 @@ def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network
 
 def starts(network: Network) -> Network:
     """Give the network with which the same run began: its weights are drawn again."""
-    from dataclasses import replace
-
-    from petridish.naming import parse_choice
-    from petridish.sweeps.sweep import KINDS
-
     model = _model(network.activation, len(network.inputs))
     n_outputs = network.outputs.shape[1]
     init = parse_choice(network.init, "init", KINDS)
@@ -424,93 +424,3 @@ def _word(value: object) -> str:
     """Write a value; of a long one, such as a table, four letters that tell it from others."""
     text = str(value)
     return text if len(text) <= 24 else f"#{hashlib.sha256(text.encode()).hexdigest()[:4]}"
-
-
-def margin_table(table: pl.DataFrame) -> pl.DataFrame:
-    """Give the normalised margin of every run at every look, and its ratio to γ*."""
-    import polars as pl
-
-    rows = [
-        (label, network.seed, int(step), float(margin), float(margin / network.best))
-        for label, members in cells(networks(table))
-        for network in members
-        for step, margin in zip(network.steps, network.margins, strict=True)
-    ]
-    columns: dict[str, Any] = {"task": pl.String, "seed": pl.Int64, "step": pl.Int64}
-    numbers: dict[str, Any] = {"margin": pl.Float64, "ratio": pl.Float64}
-    found = pl.DataFrame(rows, schema=columns | numbers, orient="row")
-    return found.with_columns(pl.col("ratio").round(6), pl.col("margin").round_sig_figs(6))
-
-
-def feature_table(table: pl.DataFrame) -> pl.DataFrame:
-    """Give for every run and feature its neurons and its share of the norm, and the theory's.
-
-    That of the maximum margin, and that of the minimum of the regularised loss where they differ.
-    """
-    import polars as pl
-
-    rows: list[dict[str, Any]] = []
-    for label, members in cells([n for n in networks(table) if n.on_group]):
-        for network in members:
-            names, theory = feature_names(network.group), theory_shares(network.group)
-            allowed = regularised_shares(network)
-            rows += [
-                {
-                    "task": label,
-                    "seed": network.seed,
-                    "feature": name,
-                    "dimension": int(dimensions(network.group)[place]),
-                    "neurons": int(network.counts[place]),
-                    "norm_share": round(float(network.norm_shares[place]), 5),
-                    "theory_share": round(float(theory[place]), 5),
-                    "regularised_share": round(float(allowed[place]), 5) if len(allowed) else None,
-                }
-                for place, name in enumerate(names)
-            ]
-    columns = ("task", "seed", "feature", "dimension", "neurons", "norm_share", "theory_share")
-    return (
-        pl.DataFrame(rows, infer_schema_length=None)
-        if rows
-        else pl.DataFrame({c: [] for c in columns})
-    )
-
-
-def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
-    """Give for every neuron its share of the norm and its traits, at the start and at the end."""
-    import polars as pl
-
-    rows: list[dict[str, Any]] = []
-    for label, members in cells(networks(table)):
-        for network in members:
-            shared = {"task": label, "seed": network.seed}
-            traits = _group_traits(network) if network.on_group else _bit_traits(network)
-            for neuron, weight in enumerate(network.weight):
-                own = {name: values[neuron] for name, values in traits.items()}
-                rows.append(shared | {"neuron": neuron, "norm_share": float(weight)} | own)
-    found = pl.DataFrame(rows, infer_schema_length=None)
-    return found.with_columns(pl.selectors.float().round(5)) if rows else found
-
-
-def _group_traits(network: Network) -> dict[str, list[Any]]:
-    names, before = feature_names(network.group), starts(network)
-    traits: dict[str, list[Any]] = {
-        "feature": [names[home] for home in network.home],
-        "power_at_start": before.shares[0].tolist(),
-        "power_u": network.shares[0].tolist(),
-        "power_v": network.shares[1].tolist(),
-        "power_w": network.shares[2].tolist(),
-    }
-    if is_modular(network.group):
-        traits["phase_error"] = network.phase_errors.tolist()
-    return traits
-
-
-def _bit_traits(network: Network) -> dict[str, list[Any]]:
-    squares = np.square(network.inputs)
-    return {
-        "power_on_support": (
-            squares[:, network.support].sum(axis=1) / squares.sum(axis=1)
-        ).tolist(),
-        "sizes": network.has("sizes").tolist(),
-        "signs": network.has("signs").tolist(),
-    }

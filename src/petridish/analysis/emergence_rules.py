@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from petridish.analysis.claims import Finding, Judgement, Simulated, by_interval, nothing
 from petridish.analysis.emergence import (
     NO_WEIGHTS,
+    ON_SUPPORT,
+    PHASE,
+    SIZE,
     Network,
     Trait,
     cells,
@@ -34,6 +37,7 @@ class _Cell:
     """One number a run, over the runs of one task."""
 
     label: str
+    members: list[Network]
     values: Floats
     low: float
     high: float
@@ -57,7 +61,8 @@ def _measured(
         few = len(values) < FEWEST
         half = math.nan if few else student_half_width(values, 1 - level / len(parts))
         middle = float(values.mean())
-        measured.append(_Cell(label, values, middle - half, min(middle + half, most)))
+        high = min(middle + half, most)
+        measured.append(_Cell(label, members, values, middle - half, high))
     return measured
 
 
@@ -89,9 +94,9 @@ def _weakest(
     else:
         judgement = Judgement.UNDECIDED
     said = []
-    for cell, (_, members) in zip(measured, cells(found), strict=True):
-        more = f" ({say(members[0])})" if say else ""
-        said.append(f"{cell.label}: {_short(cell.mean)}{more}{_too_few(len(members))}")
+    for cell in measured:
+        more = f" ({say(cell.members[0])})" if say else ""
+        said.append(f"{cell.label}: {_short(cell.mean)}{more}{_too_few(len(cell.members))}")
     return Finding(
         judgement, worst.mean, worst.low, worst.high, quantity, len(found), "; ".join(said)
     )
@@ -152,9 +157,9 @@ def _margin_words(network: Network) -> str:
 
 QUANTITY: dict[Trait, str] = {
     "one feature": "share of neurons, by norm, with u, v and w in one feature",
-    "phases": "share of neurons, by norm, with θ_u + θ_v = θ_w within 0.1",
-    "support": "share of neurons, by norm, with 99 % of ‖u‖² on S",
-    "sizes": "share of neurons, by norm, with every |u_j| on S within 5 % of ‖w‖",
+    "phases": f"share of neurons, by norm, with θ_u + θ_v = θ_w within {PHASE}",
+    "support": f"share of neurons, by norm, with {100 * ON_SUPPORT:g} % of ‖u‖² on S",
+    "sizes": f"share of neurons, by norm, with every |u_j| on S within {100 * SIZE:g} % of ‖w‖",
     "signs": "share of neurons, by norm, with w along ±(1, −1) and the sign of Π u_j",
 }
 
@@ -222,7 +227,7 @@ class PowerNear:
         if inside or beyond:
             judgement = Judgement.SUPPORTED if inside else Judgement.CONTRADICTED
         remark = "; ".join(
-            f"{cell.label}: {cell.mean:.3f}{_too_few(len(cell.values))}" for cell in measured
+            f"{cell.label}: {cell.mean:.3f}{_too_few(len(cell.members))}" for cell in measured
         )
         return Finding(judgement, worst.mean, worst.low, worst.high, quantity, len(found), remark)
 

@@ -315,7 +315,7 @@ def _representation_bars(panel: Any, members: Sequence[Network]) -> None:
 
 def constructions(table: pl.DataFrame, title: str) -> Figure:
     """Draw γ/γ* of trained networks by p and width, beside the exact ones [TH §D.4, §D.6]."""
-    from petridish.analysis.emergent import dense_ratio
+    from petridish.analysis.emergence_rules import dense_ratio
 
     found = [n for n in _on_cycles(table) if math.isfinite(n.best) and len(n.margins)]
     found = [n for n in found if n.group.order % 2]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from petridish.analysis import Claim
-from petridish.analysis.emergence import feature_table, margin_table, neuron_table
-from petridish.analysis.emergent import (
+from petridish.analysis.emergence_rules import (
     ConstructionsAttain,
     DenseFallsShort,
     EveryFeature,
@@ -15,6 +16,7 @@ from petridish.analysis.emergent import (
     ReachesMargin,
     TrainedBeatDense,
 )
+from petridish.analysis.emergence_tables import feature_table, margin_table, neuron_table
 from petridish.experiment import Experiment
 from petridish.figures.emergence import (
     constructions,
@@ -52,7 +54,7 @@ def whole(
     steps: int,
     every: int,
     batch_size: int | None = None,
-    precision: str = "float32",
+    precision: Literal["float32", "float64"] = "float32",
 ) -> RunSpec:
     """Train a network without biases on every input of its task [TH §D.2].
 
@@ -72,7 +74,7 @@ def whole(
             steps=steps,
             target_error=None,
             penalty=penalty,
-            precision=precision,  # type: ignore[arg-type] # the spec checks it
+            precision=precision,
         ),
         evaluation=Evaluation(
             every=every, curves=True, fitted_error=0.0, instruments=WATCHED, weights=True
