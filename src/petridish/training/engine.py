@@ -25,7 +25,7 @@ from petridish.training.losses import Correlation, CrossEntropy, Hinge, Logistic
 from petridish.training.numerics import pin_kernels
 from petridish.training.optimisers import SGD, Schedule
 from petridish.training.record import RunRecord
-from petridish.training.spec import Evaluation, RunSpec
+from petridish.training.spec import Evaluation, RunSpec, Training
 
 
 class Monitor(Protocol):
@@ -179,10 +179,8 @@ class Native:
             return f"it has no loss {training.loss.name}"
         if training.optimiser != SGD():
             return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
-        if training.penalty.strength:
-            return f"it has no penalty, and this run has {describe(training.penalty)}"
-        if training.precision != "float32":
-            return f"it computes in float32, and this run in {training.precision}"
+        if reason := _plainer(training):
+            return reason
         if training.batches != "replacement":
             return "it draws minibatches with replacement, and this run goes through epochs"
         if training.batch_size is None:
@@ -244,10 +242,8 @@ class Wide:
             every=spec.evaluation.every, fitted_error=None
         ):
             return "it measures a run at its end only, and this run is to be watched"
-        if training.penalty.strength:
-            return f"it has no penalty, and this run has {describe(training.penalty)}"
-        if training.precision != "float32":
-            return f"it computes in float32, and this run in {training.precision}"
+        if reason := _plainer(training):
+            return reason
         if training.schedule != Schedule():
             return "it has one rate for the whole run, and this run has a schedule"
         return None
@@ -299,6 +295,15 @@ class Fit:
         from petridish.training.fitted import train
 
         yield from train(specs, monitor)
+
+
+def _plainer(training: Training) -> str | None:
+    """Say what the engines with a backward pass by hand lack of autograd's."""
+    if training.penalty.strength:
+        return f"it has no penalty, and this run has {describe(training.penalty)}"
+    if training.precision != "float32":
+        return f"it computes in float32, and this run in {training.precision}"
+    return None
 
 
 def _not_stepped(spec: RunSpec) -> str | None:
