@@ -1,0 +1,68 @@
+"""When a number computed here is the one that another processor computed and wrote down.
+
+NumPy, SciPy, BLAS and PyTorch choose their kernels by the processor, and kernels differ in the
+order of their sums: the same call returns another last digit elsewhere. Our own C++ kernels promise
+the same bits everywhere and are compared exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# Sums of up to 10^6 terms, fits and linear programmes lose a few digits of float64's sixteen; a
+# change of a rule, a seed or a formula shows long before the ninth.
+RELATIVE = 1e-9
+# A quantity whose exact value is 0, such as the deviation of a construction from its own formula,
+# consists of rounding alone and has no relative accuracy. Rules draw their lines above 10^-9.
+ABSOLUTE = 1e-12
+
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def same_number(here: float, there: float) -> bool:
+    """Return whether two results of one computation differ by rounding at most."""
+    return math.isclose(here, there, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+
+
+def same_words(here: str, there: str) -> bool:
+    """Return whether two texts have the same words, and numbers equal to one in the last place.
+
+    A value halfway between two printed numbers is printed as either: 0.125 as 0.12 or 0.13.
+    """
+    if NUMBER.sub("#", here) != NUMBER.sub("#", there):
+        return False
+    pairs = zip(NUMBER.findall(here), NUMBER.findall(there), strict=True)
+    return all(one == other or _neighbours(one, other) for one, other in pairs)
+
+
+def _neighbours(one: str, other: str) -> bool:
+    """Return whether two printed numbers are next to each other on the coarser of their grids."""
+    values = [float(text.replace("−", "-").replace(",", "")) for text in (one, other)]
+    place = max(_last_place(one), _last_place(other))
+    return place < 1 and abs(values[0] - values[1]) <= 1.001 * place
+
+
+def _last_place(text: str) -> float:
+    """Return the unit of the last printed digit: 0.01 for 0.12, 1e-7 for 3e-07, 1 for a count."""
+    digits, _, exponent = text.partition("e")
+    _, _, decimals = digits.partition(".")
+    return float(10.0 ** (int(exponent or 0) - len(decimals)))
+
+
+def differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+    """Name the fields in which two verdicts, as JSON has them, differ by more than rounding."""
+    found = [name for name in {*here, *there} if (name in here) != (name in there)]
+    for name in here.keys() & there.keys():
+        one, other = here[name], there[name]
+        if isinstance(one, float) and isinstance(other, float):
+            same = same_number(one, other)
+        elif name == "remark":
+            same = same_words(one, other)
+        else:
+            same = one == other and type(one) is type(other)
+        if not same:
+            found.append(name)
+    return sorted(found)
