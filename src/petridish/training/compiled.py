@@ -41,7 +41,7 @@ _OUTCOMES = {
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out runs that differ in their seeds alone, one after another."""
-    pace = _Pace()
+    pace = Pace()
     together = _drawn_together(specs[0])
     for start in range(0, len(specs), together):
         started = time.perf_counter()
@@ -162,7 +162,7 @@ def rates(spec: RunSpec) -> list[Rates]:
     ]
 
 
-class _Pace:
+class Pace:
     """How much work fills a call: learned from the calls before."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class _Pace:
 
 
 def _run(
-    spec: RunSpec, arguments: RunArguments, monitor: Monitor, pace: _Pace, seconds: float
+    spec: RunSpec, arguments: RunArguments, monitor: Monitor, pace: Pace, seconds: float
 ) -> RunRecord | None:
     started = time.perf_counter()
     with NativeRun(arguments) as run:
