@@ -4,13 +4,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-portable lint bench clean
 
 demo: $(STAMP)
 	$(BIN)/petridish demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The same tests on machines that this one can pretend to be; ONLY=--quick for the tests of numbers.
+test-portable: $(STAMP)
+	$(BIN)/python -m tests.portable $(ONLY)
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

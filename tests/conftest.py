@@ -40,7 +40,7 @@ def petridish(tmp_path: Path) -> Command:
             [sys.executable, "-m", "petridish.cli.main", *map(str, arguments)],
             cwd=tmp_path,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=timeout,
         )
 

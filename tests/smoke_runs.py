@@ -25,7 +25,7 @@ def runs_at_smoke_scale(name: str, inside: Command, tmp_path: Path) -> None:
         for figure in EXPERIMENTS[name].figures
         for kind in ("png", "svg")
     ]
-    page = (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "is not drawn" not in page
     assert all(html.escape(claim.paper) in page for claim in EXPERIMENTS[name].claims)
     assert first.stderr == ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,9 +53,24 @@ def test_commands_that_only_speak_import_nothing_heavy(
         f"import sys; from petridish.cli.main import run_command; run_command([{command!r}]); "
         f"sys.exit(', '.join(sorted({{*{absent!r}}} & {{*sys.modules}})) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_without_greek_letters_gets_the_rest() -> None:
+    """What its encoding lacks becomes `?`; JSON is whole, by escapes."""
+    texts = []
+    for encoding in ("latin-1", "utf-8"):
+        env = {**os.environ, "PYTHONIOENCODING": encoding}
+        for arguments in (["list"], ["list", "--json"]):
+            command = [sys.executable, "-m", "petridish.cli.main", *arguments]
+            done = subprocess.run(command, env=env, capture_output=True, check=True)
+            texts.append(done.stdout.decode(encoding))
+    poor, poor_json, rich, rich_json = texts
+
+    assert re.sub(r"[^\x00-\xff]", "?", rich) == poor != rich
+    assert json.loads(poor_json) == json.loads(rich_json)
 
 
 def test_list_gives_its_documented_json(petridish: Command) -> None:
@@ -109,8 +126,8 @@ def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path
     """Spec, runs, summary, verdicts, figures; the runs alone give the same verdicts."""
     done = petridish("record", *SMOKE, "--out", "kept")
     runs = read_record(tmp_path / "kept")
-    verdicts = json.loads((tmp_path / "kept/verdicts.json").read_text())
-    spec = json.loads((tmp_path / "kept/spec.json").read_text())
+    verdicts = json.loads((tmp_path / "kept/verdicts.json").read_text(encoding="utf-8"))
+    spec = json.loads((tmp_path / "kept/spec.json").read_text(encoding="utf-8"))
 
     assert done.returncode == 0
     assert [Path(line).name for line in done.stdout.split()] == [
@@ -136,7 +153,7 @@ def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_pa
         "pictures/PF-1-smoke-classes.svg",
     ]
     assert report.stdout.split() == ["page/report.html"]
-    page = (tmp_path / "page/report.html").read_text()
+    page = (tmp_path / "page/report.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "undecided" in page
     assert "petridish run PF-1 --scale smoke --store s" in page
@@ -292,9 +309,9 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     arguments: tuple[str, ...], petridish: Command, filled: Path, tmp_path: Path
 ) -> None:
     """What was wrong, what was given, what to do; nothing else is printed, nothing is changed."""
-    (tmp_path / "broken.py").write_text("import no_such_module\n")
-    (tmp_path / "empty.py").write_text("SWEEP = None\n")
-    (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "broken.py").write_text("import no_such_module\n", encoding="utf-8")
+    (tmp_path / "empty.py").write_text("SWEEP = None\n", encoding="utf-8")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
     before = Store(filled).shards()
     done = petridish(*arguments)
 
@@ -363,7 +380,7 @@ def test_exports_and_checks(petridish: Command, filled: Path, tmp_path: Path) ->
     check = json.loads(petridish("store", "check", "--store", "s", "--json").stdout)
 
     assert export.stdout == f"{runs} runs written to runs.csv\n"
-    assert len((tmp_path / "runs.csv").read_text().splitlines()) == runs + 1
+    assert len((tmp_path / "runs.csv").read_text(encoding="utf-8").splitlines()) == runs + 1
     assert (check["runs"], check["problems"]) == (runs, [])
 
 

@@ -89,7 +89,7 @@ def test_the_page_stands_alone(inside: Command, tmp_path: Path) -> None:
     done = inside(
         "tabular", "compare", "shop.csv", "--target", "sold", "--out", "p/page.html", *QUICK
     )
-    page = (tmp_path / "p" / "page.html").read_text()
+    page = (tmp_path / "p" / "page.html").read_text(encoding="utf-8")
     text = html.unescape(page)
 
     assert done.returncode == 0
@@ -249,7 +249,7 @@ def test_help_imports_nothing_heavy(heavy: str) -> None:
         "run_command(['tabular', 'compare', '--help']); "
         f"sys.exit({heavy!r} in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
 
     assert done.returncode == 0, done.stderr
     assert "--target" in done.stdout
@@ -263,7 +263,7 @@ def test_ctrl_c_ends_it_at_once(shop: Path) -> None:
         cwd=shop.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
     assert process.stdout is not None
     while process.stdout.readline().strip():  # until all that was found is printed

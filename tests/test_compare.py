@@ -281,7 +281,7 @@ def test_bad_options_get_one_sentence(
 def test_a_text_called_parquet_is_said_not_to_be(tmp_path: Path) -> None:
     """The name says what was meant."""
     path = tmp_path / "table.parquet"
-    path.write_text("hi")
+    path.write_text("hi", encoding="utf-8")
     with pytest.raises(UserError) as error:
         read_table(path)
     assert str(error.value).startswith(f"{path} cannot be read as Parquet: ")

@@ -518,6 +518,8 @@ def test_the_module_is_light() -> None:
 
     heavy = "{'torch', 'sklearn', 'xgboost', 'lightgbm', 'polars', 'pandas'}"
     code = f"import sys, {contenders.__name__}; print(sorted({heavy} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
 
     assert found.stdout == "[]\n"

@@ -21,7 +21,7 @@ BLOCK = re.compile(r"```python\n# (\S+?\.py)(, continued)?\n(.*?)```", re.DOTALL
 def extend_files() -> dict[str, list[str]]:
     """Give the blocks of docs/extend.md, by the file they belong to."""
     files: dict[str, list[str]] = {}
-    for name, _, code in BLOCK.findall((ROOT / "docs/extend.md").read_text()):
+    for name, _, code in BLOCK.findall((ROOT / "docs/extend.md").read_text(encoding="utf-8")):
         files.setdefault(name, []).append(code)
     return files
 
@@ -36,7 +36,7 @@ def test_extensions_are_short() -> None:
 @pytest.mark.parametrize("name", extend_files())
 def test_every_extension_runs(name: str, petridish: Command, tmp_path: Path) -> None:
     """With workers that must import the user's file, and again from the store."""
-    (tmp_path / name).write_text("\n".join(extend_files()[name]))
+    (tmp_path / name).write_text("\n".join(extend_files()[name]), encoding="utf-8")
     first = petridish("run", name)
     again = petridish("run", name)
 
@@ -49,8 +49,8 @@ def test_every_extension_runs(name: str, petridish: Command, tmp_path: Path) -> 
 
 def test_the_sweep_in_the_readme_runs(petridish: Command, tmp_path: Path) -> None:
     """As printed, but for fewer steps and seeds."""
-    ((name, _, code),) = BLOCK.findall((ROOT / "README.md").read_text())
-    (tmp_path / name).write_text(code)
+    ((name, _, code),) = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    (tmp_path / name).write_text(code, encoding="utf-8")
     done = petridish("run", name, "--set", "steps=300", "--set", "seed=0..1")
 
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_the_example_keeps_curves(petridish: Command, tmp_path: Path) -> None:
 
 def test_the_store_page_names_every_column() -> None:
     """docs/store.md lists the columns that a run has."""
-    page = (ROOT / "docs/store.md").read_text()
+    page = (ROOT / "docs/store.md").read_text(encoding="utf-8")
     missing = [column for column in flat(SPEC) if f"`{column}`" not in page]
 
     assert missing == []
@@ -82,7 +82,8 @@ def test_the_store_page_names_every_column() -> None:
 def test_the_readme_commands_exist(petridish: Command) -> None:
     """Every `petridish …` in the README and the docs is a command with its options."""
     text = "\n".join(
-        path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        path.read_text(encoding="utf-8")
+        for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     )
     blocks = "".join(re.findall(r"```\n(.*?)```", text, re.DOTALL))
     commands = set(
@@ -98,10 +99,14 @@ def test_the_readme_commands_exist(petridish: Command) -> None:
 
 def test_the_first_table_is_learned(tmp_path: Path) -> None:
     """docs/tabular.md's first example runs as printed, and is right in nearly all cases."""
-    blocks = BLOCK.findall((ROOT / "docs/tabular.md").read_text())
+    blocks = BLOCK.findall((ROOT / "docs/tabular.md").read_text(encoding="utf-8"))
     code = next(code for name, _, code in blocks if name == "first_table.py")
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     accuracy, *importances = done.stdout.splitlines()
 

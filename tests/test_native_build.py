@@ -45,7 +45,7 @@ def test_the_kernels_run_clean_under_sanitizers(tmp_path: Path) -> None:
     program = compiled(
         tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
     )
-    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([program], capture_output=True, encoding="utf-8", timeout=300)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(f" runs, 0 differ, digest {DIGEST}\n")
@@ -54,7 +54,9 @@ def test_the_kernels_run_clean_under_sanitizers(tmp_path: Path) -> None:
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 def test_optimised_kernels_give_the_same_bits(tmp_path: Path) -> None:
     """Every instruction set that this processor has, in the program without Python."""
-    done = subprocess.run([compiled(tmp_path, "-O2")], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [compiled(tmp_path, "-O2")], capture_output=True, encoding="utf-8", timeout=300
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(f" runs, 0 differ, digest {DIGEST}\n")
@@ -66,7 +68,7 @@ def configured(folder: Path, *options: str, **environment: str) -> subprocess.Co
     return subprocess.run(
         [CMAKE, "-S", str(ROOT), "-B", str(folder), *options],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         env={**os.environ, **environment},
     )
 

@@ -34,8 +34,11 @@ def test_a_records_verdicts_follow_from_its_runs(folder: Path) -> None:
 
     To rounding, which is the processor's. Claims that need curves are left out: records keep none.
     """
-    spec = json.loads((folder / "spec.json").read_text())
-    written = {each["claim"]: each for each in json.loads((folder / "verdicts.json").read_text())}
+    spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
+    written = {
+        each["claim"]: each
+        for each in json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    }
     runs = read_record(folder)
     for verdict in EXPERIMENTS[spec["id"]].judge(runs):
         if verdict.finding.remark != "these runs kept no curves":

@@ -211,7 +211,7 @@ def test_a_users_class_is_named_by_its_code_too(tmp_path: Path) -> None:
     specs = []
     for number, factor in enumerate(("2", "2 # twice", "3")):
         path = tmp_path / f"mine{number}.py"
-        path.write_text(MINE.replace("FACTOR * z", f"z * {factor}"))
+        path.write_text(MINE.replace("FACTOR * z", f"z * {factor}"), encoding="utf-8")
         specs.append(replace(SPEC, model=MLP(10, activation=load_user_file(path).Mine())))
     two, commented, three = specs
 

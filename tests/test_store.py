@@ -152,7 +152,7 @@ def test_a_foreign_file_is_named_and_passed_over(store: Store) -> None:
     """Somebody else's Parquet is not read as runs; other files are no matter."""
     foreign = store.folder / "mine.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(foreign)
-    (store.folder / "notes.txt").write_text("hello")
+    (store.folder / "notes.txt").write_text("hello", encoding="utf-8")
     reading = store.read()
 
     assert len(reading.table) == 4
@@ -299,7 +299,7 @@ def test_a_full_disk_leaves_no_half_shard(store: Store, monkeypatch: pytest.Monk
 
 def test_a_store_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """Before anything is trained."""
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreError) as error:
         Store(tmp_path / "file" / "store").prepare()
 

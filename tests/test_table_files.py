@@ -260,7 +260,7 @@ def test_a_table_is_fetched_by_its_task(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     assert path == tmp_path / "cache" / "petridish" / "tables" / "heloc.parquet"
     assert sorted(file.name for file in path.parent.iterdir()) == ["heloc.parquet", "heloc.sha256"]
-    noted = path.with_suffix(".sha256").read_text()
+    noted = path.with_suffix(".sha256").read_text(encoding="utf-8")
     assert noted == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  heloc.parquet\n"
     (task,) = find_tables()
     assert (task.dataset, task.rows, task.features, task.classes) == ("heloc", 10_000, 22, 2)

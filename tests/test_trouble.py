@@ -40,26 +40,26 @@ SWEEP = Sweep(
 def sweep_file(tmp_path: Path) -> Path:
     """Give a user's file whose sweep has 120 runs."""
     path = tmp_path / "own.py"
-    path.write_text(FILE.replace("STEPS", "400"))
+    path.write_text(FILE.replace("STEPS", "400"), encoding="utf-8")
     return path
 
 
 def start(file: Path, store: Path, *arguments: str) -> subprocess.Popen[str]:
     """Start `petridish run` as a process group of its own; its errors go beside the store."""
     command = [sys.executable, "-m", "petridish.cli.main", "run", file, "--store", store]
-    with store.with_suffix(".err").open("w") as errors:
+    with store.with_suffix(".err").open("w", encoding="utf-8") as errors:
         return subprocess.Popen(
             [*map(str, command), *arguments],
             stdout=subprocess.DEVNULL,
             stderr=errors,
-            text=True,
+            encoding="utf-8",
             start_new_session=True,
         )
 
 
 def errors_of(store: Path) -> str:
     """Give what the last `start` on a store wrote to standard error."""
-    return store.with_suffix(".err").read_text()
+    return store.with_suffix(".err").read_text(encoding="utf-8")
 
 
 def keys(store: Path) -> int:
@@ -128,7 +128,9 @@ def test_two_at_once_end_with_every_key_once(sweep_file: Path, tmp_path: Path) -
 def test_ctrl_c_keeps_what_has_ended(executor: str, tmp_path: Path) -> None:
     """Exit code 130 before long, one sentence, no traceback; the same command goes on."""
     file, store = tmp_path / "long.py", tmp_path / "store"
-    file.write_text(FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"))
+    file.write_text(
+        FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"), encoding="utf-8"
+    )
     process = start(file, store, "--executor", executor)
     for _ in range(600):
         time.sleep(0.05)
@@ -177,7 +179,7 @@ def test_a_full_disk_stops_cleanly(sweep_file: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "petridish.cli.main", "run", str(sweep_file), "--store", str(store)],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         preexec_fn=limit,
     )
 
@@ -195,7 +197,9 @@ def test_a_full_disk_stops_cleanly(sweep_file: Path, tmp_path: Path) -> None:
 def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
     """The parent does not hang: it says what to do, and what has ended is kept."""
     file, store = tmp_path / "long.py", tmp_path / "store"
-    file.write_text(FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"))
+    file.write_text(
+        FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"), encoding="utf-8"
+    )
     process = start(file, store, "--jobs", "2")
     for _ in range(600):
         time.sleep(0.05)
@@ -222,7 +226,7 @@ def busiest_worker(group: int) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != group:
             try:
-                parts = (entry / "stat").read_text().rpartition(")")[2].split()
+                parts = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             except OSError:
                 continue
             if int(parts[2]) == group and int(parts[1]) != group:
@@ -235,7 +239,7 @@ def test_a_diverged_run_is_stored_and_counted(tmp_path: Path) -> None:
     file, store = tmp_path / "wild.py", tmp_path / "store"
     text = FILE.replace("STEPS", "100, learning_rate=1e30, loss=Square()")
     text = text.replace("range(30)", "range(2)").replace("RunSpec, ", "RunSpec, Square, ")
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     for _ in range(2):
         assert start(file, store, "--executor", "inline").wait(timeout=60) == 0
     table = Store(store).read().table

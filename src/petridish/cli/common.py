@@ -97,5 +97,10 @@ def chosen_runs(sweep: Sweep, table: pl.DataFrame, name: str, folder: Path) -> p
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print one JSON document, by escapes where the terminal's encoding lacks its characters."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(document, indent=2, allow_nan=False)
+    typer.echo(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import TextIO
 
 import typer
@@ -56,6 +57,8 @@ app.add_typer(tabular.app, name="tabular")
 def main() -> None:
     """Run the command line: 0 done, 2 the user's mistake in one line, 130 interrupted."""
     warnings.showwarning = _warn
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a letter that the terminal lacks ends no command
     sys.exit(run_command(sys.argv[1:]))
 
 
