@@ -1,6 +1,8 @@
 # Each target makes and reuses its own environment under .venv: Python ≥ 3.11 and a C++ compiler are
 # all it needs.
 PYTHON ?= python3
+# NATIVE=OFF goes without the compiled engine and without a compiler; the torch engine takes its place.
+NATIVE ?= ON
 BIN := .venv/bin
 STAMP := .venv/.installed
 
@@ -31,6 +33,11 @@ clean:
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "petridish needs Python 3.11 or newer; $(PYTHON) is older. Give another: make PYTHON=python3.12"; exit 1; }
+	@test $(NATIVE) = OFF || \
+		{ command -v $${CXX:-c++} || command -v g++ || command -v clang++; } >/dev/null || \
+		{ echo "petridish: no C++ compiler was found, and the native engine needs one. Install one" \
+			"(Debian: apt install g++), or go on without that engine: make NATIVE=OFF demo"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--config-settings=cmake.define.PETRIDISH_NATIVE=$(NATIVE) -e '.[dev]'
 	touch $(STAMP)

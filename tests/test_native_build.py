@@ -83,7 +83,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     assert (
         "petridish: no C++ compiler was found, and the native engine needs one. Install one "
         "(Debian: apt install g++), or install without that engine: pip install . "
-        "-C cmake.define.PETRIDISH_NATIVE=OFF"
+        "--config-settings=cmake.define.PETRIDISH_NATIVE=OFF"
     ) in words
     without = configured(tmp_path / "b", "-DPETRIDISH_NATIVE=OFF", CXX="/no/such/compiler")
     assert without.returncode == 0
