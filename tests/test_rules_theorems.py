@@ -138,7 +138,7 @@ def test_slopes_of_two_tasks_are_not_mixed_up() -> None:
     two = over_sparse(lambda s, r, m: 1.0).with_columns(task=pl.lit("sparse_parity(60, 3)"))
     findings = [LEAST_DATA.judge(pl.concat(order), 0.05) for order in ((one, two), (two, one))]
 
-    assert findings[0] == findings[1]
+    assert repr(findings[0]) == repr(findings[1])  # as text, in which NaN equals NaN
 
 
 @pytest.mark.parametrize("seeds", [2, 10])
