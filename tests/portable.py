@@ -22,7 +22,13 @@ TESTS = Path(__file__).parent
 
 # Tests of numbers from NumPy, SciPy, BLAS and PyTorch that take seconds each.
 QUICK = [
-    *("test_records.py", "test_emergence.py", "test_margins.py", "test_groups.py"),
+    *(
+        "test_golden.py",
+        "test_records.py",
+        "test_emergence.py",
+        "test_margins.py",
+        "test_groups.py",
+    ),
     *("test_spectra.py", "test_fourier*.py", "test_theory_*.py", "test_rules_*.py"),
     *("test_models.py", "test_variance.py", "test_analysis.py", "test_paired.py", "test_wide.py"),
     *("test_members.py", "test_kept.py"),

@@ -1,0 +1,307 @@
+"""Golden files: keys, verdicts, and what every class draws and computes, written down.
+
+    python -m tests.golden        write the files of tests/golden anew, and say what changed
+
+They are written by code that is trusted and read by code that has changed since. Write them anew
+only for a change that is meant, in the commit that means it. Keys, counts, words, what is drawn by
+whole numbers, and the native engine's weights are compared exactly: they are the same everywhere.
+What NumPy, BLAS and PyTorch compute is compared to a tolerance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import petridish.estimator.contenders
+import petridish.models
+import petridish.tasks
+import petridish.training
+from petridish.models import KaimingGaussian, Normal
+from petridish.naming import describe
+from petridish.papers import EXPERIMENTS
+from petridish.records import read_record
+from petridish.seeds import Streams
+from petridish.sweeps import Sweep
+from petridish.tasks import GroupProduct
+from petridish.training import (
+    ENGINES,
+    INSTRUMENTS,
+    Evaluation,
+    RunSpec,
+    Silent,
+    cell_text,
+    flat,
+    load_engine,
+    run_key,
+)
+from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
+from tests.agreement import differences
+from tests.test_engines import SPECS, on_group, spec_of
+from tests.test_tasks import ALL_TASKS
+from tests.test_tickets import CHILD
+from tests.test_trained_parts import GREEDY
+from tests.test_wide import SPECS as TABLE_SPECS
+
+FOLDER = Path(__file__).parent / "golden"
+RECORDS = Path(__file__).parent.parent / "records"
+LISTED = 40  # keys of a record; of longer lists a hash is kept
+# Relative to the mean size: float32 sums of another order, after two steps.
+TOLERANCE = 1e-5
+
+RUNS: dict[str, RunSpec] = {
+    **SPECS,
+    "ticket": CHILD,
+    "greedy": GREEDY,
+    **{f"group {name}": on_group(task=GroupProduct(name)) for name in ("Z7", "Q8", "Z2xS3")},
+    **{f"task {describe(task)}": spec_of(task=task) for task in ALL_TASKS},
+    **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
+}
+
+
+def digest(*parts: ArrayLike | str) -> str:
+    """Hash whole numbers, signs, classes or text."""
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, str):
+            found.update(part.encode() + b"\n")
+            continue
+        array = np.asarray(part)
+        whole = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
+        assert np.array_equal(whole, array), "a number that is not whole is not exact everywhere"
+        found.update(f"{array.shape}".encode() + np.ascontiguousarray(whole).tobytes())
+    return found.hexdigest()[:16]
+
+
+def gist(array: ArrayLike) -> dict[str, Any]:
+    """Sum up floats: their mean size, and a weighted mean in which no two places count alike."""
+    values = np.asarray(array, np.float64)
+    weights = np.cos(np.arange(values.size))
+    size, mark = np.abs(values).mean(), weights @ values.ravel() / values.size
+    return {"shape": list(values.shape), "size": float(f"{size:.8g}"), "mark": float(f"{mark:.8g}")}
+
+
+# Keys: every cell of every record.
+
+
+@cache
+def classes() -> dict[str, type]:
+    """Return the classes that a spec may hold, by name."""
+    rooms = (petridish.tasks, petridish.models, petridish.training, petridish.estimator.contenders)
+    return {
+        name: kind
+        for room in rooms
+        for name, kind in inspect.getmembers(room, inspect.isclass)
+        if is_dataclass(kind)
+    }
+
+
+def read(value: Any) -> Any:
+    """Return the value that `plain` has written as JSON."""
+    if isinstance(value, dict):
+        parts = {name: read(part) for name, part in value.items() if name != "type"}
+        return classes()[value["type"]](**parts)
+    if isinstance(value, list):
+        return tuple(read(part) for part in value)
+    return math.inf if value == "inf" else value
+
+
+def read_axis(values: Any) -> Any:
+    """Return the values of an axis, which may be written as first and last."""
+    if isinstance(values, str):
+        first, last = values.split("..")
+        return range(int(first), int(last) + 1)
+    return read(values)
+
+
+def read_sweep(written: dict[str, Any]) -> Sweep:
+    """Return the sweep of a record, but for all seeds after the first: they make no cells."""
+    axes = {name: read_axis(values) for name, values in written["axes"].items()}
+    if "seed" in axes:
+        axes["seed"] = axes["seed"][:1]
+    return Sweep(read(written["base"]), axes, tuple(map(read_sweep, written["also"])))
+
+
+def records() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names of the records that have a spec, and the specs."""
+    for path in sorted(RECORDS.glob("*/spec.json")):
+        yield path.parent.name, json.loads(path.read_text(encoding="utf-8"))
+
+
+def keys_of(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of the cells of a record, each of its first run."""
+    cells: dict[str, str] = {}
+    for run in read_sweep(spec["sweep"]).specs():
+        cells.setdefault(cell_text(run), run_key(run))
+    keys = list(cells.values())
+    return {"cells": len(keys), "keys": keys if len(keys) <= LISTED else digest(*keys)}
+
+
+def verdicts_of(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """Judge the claims of a record again from its runs."""
+    found = EXPERIMENTS[spec["id"]].judge(read_record(RECORDS / name))
+    return {verdict.claim.name: verdict.as_json() for verdict in found}
+
+
+# Runs: what is drawn for them, and their first two steps in every engine.
+
+
+def drawn(spec: RunSpec) -> dict[str, Any]:
+    """Return what a run's seed draws: examples and minibatches exactly, weights to a tolerance."""
+    specs = [spec, replace(spec, seed=spec.seed + 1)]
+    n_train = 50 if spec.data.online else min(50, int(spec.data.m))
+    found: dict[str, Any] = {}
+    samples = {"train": training_examples(specs, 0, n_train), "test": test_examples(specs)}
+    for name, sample in samples.items():
+        found[f"{name} labels"] = digest(sample.labels)
+        of_table = sample.dense is not None
+        found[f"{name} inputs"] = gist(sample.x) if of_table else digest(sample.x)
+    if not spec.data.online:
+        found["batches"] = digest(batch_indices(specs, 1, 1))
+    found["start"] = [gist(weight) for weight in initial_weights(specs)]
+    return found
+
+
+def two_steps(spec: RunSpec, engine: str) -> dict[str, Any]:
+    """Return the losses of two steps and the weights after them, to the bit from `native`."""
+    training = replace(spec.training, steps=2)
+    if engine == "wide":  # which keeps neither curves nor weights
+        end = Evaluation(every=1, fitted_error=None)
+        (record,) = load_engine(engine).run(
+            [replace(spec, training=training, evaluation=end)], Silent()
+        )
+        return {"losses": [gist(record.train_loss)]}
+    every = Evaluation(every=1, curves=True, fitted_error=None, weights=True)
+    (record,) = load_engine(engine).run(
+        [replace(spec, training=training, evaluation=every)], Silent()
+    )
+    assert record.weights is not None, f"{engine} kept no weights: {record.outcome}"
+    found: dict[str, Any] = {
+        "losses": [gist(loss) for loss in record.curves.train_loss[1:]],
+        "weights": [gist(weight) for weight in record.weights],
+    }
+    if engine == "native" and not isinstance(spec.init, KaimingGaussian | Normal):
+        # Logarithms and cosines make a normal number, and NumPy's differ between processors.
+        bits = [np.asarray(weight, np.float32).view(np.uint32) for weight in record.weights]
+        found["bits"] = digest(*bits)
+    return found
+
+
+def of_run(spec: RunSpec) -> dict[str, Any]:
+    """Return all that is written down of a run."""
+    parts = {part: describe(getattr(spec, part)) for part in ("task", "model", "init")}
+    engines = [name for name, engine in ENGINES.items() if engine.refusal(spec) is None]
+    return {
+        "key": run_key(spec),
+        "parts": parts,
+        "columns": digest(*sorted(flat(spec))),
+        "drawn": drawn(spec),
+        "engines": {name: two_steps(spec, name) for name in engines if name != "fit"},
+    }
+
+
+def readings() -> dict[str, Any]:
+    """Return what each instrument reads off three runs, at their start and after a step."""
+    found: dict[str, Any] = {}
+    for name in INSTRUMENTS:
+        for run in ("model mlp(6)", "model polynet(3)", "group"):
+            spec = RUNS[run]
+            short = replace(
+                spec,
+                training=replace(spec.training, steps=1),
+                evaluation=Evaluation(every=1, curves=True, instruments=(name,)),
+            )
+            (record,) = load_engine("torch").run([short], Silent())
+            values = record.curves.instruments[name]
+            found[f"{name}, {run}"] = [None if math.isnan(v) else gist(v) for v in values]
+    return found
+
+
+def streams() -> dict[str, Any]:
+    """Return draws of every kind."""
+    stream = Streams([0, 1, 2**63], "golden")
+    return {
+        "words": digest(stream.words(3, 40)),
+        "halves": digest(stream.halves(3, 40)),
+        "signs": digest(stream.signs(3, 200)),
+        "packed": digest(stream.packed(70, 3, 5)),
+        "integers": digest(stream.integers(1000, 3, 40)),
+        "subsets": digest(stream.subsets(50, 5, 3, 4)),
+        "uniforms": digest(stream.uniforms(3, 40) * 2.0**53),
+        "normals": gist(stream.normals(3, 40)),
+    }
+
+
+FILES: dict[str, Callable[[], dict[str, Any]]] = {
+    "keys": lambda: {name: keys_of(spec) for name, spec in records()},
+    "verdicts": lambda: {name: verdicts_of(name, spec) for name, spec in records()},
+    "runs": lambda: {name: of_run(spec) for name, spec in RUNS.items()},
+    "readings": readings,
+    "streams": streams,
+}
+
+
+def changes(here: Any, there: Any, path: str = "") -> Iterable[str]:
+    """Name the places in which two golden values differ by more than rounding."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        if here.keys() != there.keys():
+            for name in sorted(here.keys() ^ there.keys()):
+                yield f"{path}/{name}: {'new' if name in here else 'gone'}"
+        if {"claim", "verdict"} <= here.keys() & there.keys():
+            for name in differences(here, there):
+                yield f"{path}/{name}: {here.get(name)!r} was {there.get(name)!r}"
+        elif {"size", "mark"} <= here.keys() & there.keys():
+            scale = TOLERANCE * max(abs(there["size"]), 1e-12)
+            close = all(abs(here[name] - there[name]) <= scale for name in ("size", "mark"))
+            if here["shape"] != there["shape"] or not close:
+                yield f"{path}: {here} was {there}"
+        else:
+            for name in here.keys() & there.keys():
+                yield from changes(here[name], there[name], f"{path}/{name}")
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from changes(one, other, f"{path}/{place}")
+    elif here != there:
+        yield f"{path}: {here!r} was {there!r}"
+
+
+def written(name: str) -> Any:
+    """Read a golden file; empty before it is written for the first time."""
+    path = FOLDER / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write(name: str, values: dict[str, Any]) -> None:
+    """Write a golden file: one line per entry, so that a change shows where it is."""
+    lines = [
+        f"{json.dumps(entry, ensure_ascii=False)}: "
+        f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}"
+        for entry, value in values.items()
+    ]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Write every golden file anew, and say what changed."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, compute in FILES.items():
+        now = compute()
+        found = list(changes(now, written(name), name))
+        print(*found or [f"{name}: nothing changed"], sep="\n")
+        if found:
+            write(name, now)
+
+
+if __name__ == "__main__":
+    main()
