@@ -68,5 +68,5 @@ def inside(
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
-    for module in ("times", "theorems", "outcomes"):
-        monkeypatch.setattr(f"petridish.analysis.{module}.RESAMPLES", 100)
+    for module in ("rules.times", "chapters.pareto.rules.theorems", "rules.outcomes"):
+        monkeypatch.setattr(f"petridish.{module}.RESAMPLES", 100)

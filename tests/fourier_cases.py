@@ -14,10 +14,7 @@ from petridish.models import (
     Sine,
     Zigzag,
 )
-from petridish.theory.fourier import (
-    DERIVATIVES,
-    all_signs,
-)
+from petridish.theory.fourier import DERIVATIVES, all_signs
 
 ALL_ACTIVATIONS: tuple[Activation, ...] = (
     ReLU(),

@@ -27,10 +27,10 @@ import petridish.estimator.contenders
 import petridish.models
 import petridish.tasks
 import petridish.training
+from petridish.chapters import EXPERIMENTS
+from petridish.choices import describe
 from petridish.models import KaimingGaussian, Normal
-from petridish.naming import describe
-from petridish.papers import EXPERIMENTS
-from petridish.records import read_record
+from petridish.publish.records import read_record
 from petridish.seeds import Streams
 from petridish.sweeps import Sweep
 from petridish.tasks import GroupProduct

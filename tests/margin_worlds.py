@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from petridish.tasks import GroupProduct
-from petridish.theory.margin_networks import Neurons
-from petridish.theory.margins import group_margin, parity_margin
+from petridish.theory.features.margin_networks import Neurons
+from petridish.theory.features.margins import group_margin, parity_margin
 
 
 def row(

@@ -7,9 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from petridish.analysis.mixtures import (
-    Mixture,
-)
+from petridish.rules.mixtures import Mixture
 
 Times = Sequence[int | None]
 

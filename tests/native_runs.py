@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.models import (
-    MLP,
-)
-from petridish.native import (
-    InstructionSet,
-    NativeRun,
-    instruction_sets,
-)
-from petridish.native.run import Status
+from petridish.models import MLP
 from petridish.tasks import SparseParity
 from petridish.training import (
     Correlation,
@@ -28,8 +20,10 @@ from petridish.training import (
     Square,
     Training,
 )
-from petridish.training.compiled import prepare, rates
 from petridish.training.data import batch_indices, initial_weights, training_examples
+from petridish.training.engines.native import prepare, rates
+from petridish.training.native import InstructionSet, NativeRun, instruction_sets
+from petridish.training.native.run import Status
 
 HERE = [isa for isa in instruction_sets() if isa.runs_here]
 WIDTHS = (1, 7, 8, 9, 1001)

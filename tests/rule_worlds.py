@@ -14,17 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from petridish.analysis import (
-    AboveTheBound,
-    BestOrTied,
-    FrontierSlope,
-    Groks,
-    Judgement,
-    Quicker,
-    SlowAtTheEdge,
-    TicketsWin,
-    Valley,
-)
+from petridish.chapters.pareto.rules.theorems import AboveTheBound, FrontierSlope
+from petridish.rules.claims import Judgement
+from petridish.rules.comparisons import BestOrTied, TicketsWin
+from petridish.rules.outcomes import Groks
+from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
 
 SUPPORTED, CONTRADICTED, UNDECIDED = (
     Judgement.SUPPORTED,

@@ -6,7 +6,7 @@ import html
 import json
 from pathlib import Path
 
-from petridish.papers import EXPERIMENTS
+from petridish.chapters import EXPERIMENTS
 from tests.conftest import Command
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from petridish.seeds import Words
-from petridish.theory.solvers import (
-    Answer,
-    Solver,
-)
-from petridish.theory.solvers.sample import Bits
+from petridish.theory.pareto.solvers import Answer, Solver
+from petridish.theory.pareto.solvers.sample import Bits
 
 
 def rng_of(*seed: int) -> np.random.Generator:

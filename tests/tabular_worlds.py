@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from petridish.analysis.tabular import (
+from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
     MostAtSmallSamples,

@@ -11,20 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.analysis import anytime_interval, mean_difference, trend_test, wilson_interval
-from petridish.analysis.cells import Grid
-from petridish.analysis.frontier import replayed_frontiers
 from petridish.models import MLP
+from petridish.rules.cells import Grid
+from petridish.rules.frontier import replayed_frontiers
+from petridish.statistics.estimate import anytime_interval, mean_difference, wilson_interval
+from petridish.statistics.trend import trend_test
 from petridish.store import Store
 from petridish.sweeps import Sweep, run_sweep
-from petridish.sweeps.adaptive import (
-    allocate,
-    first_seeds,
-    is_settled,
-    looks,
-    replay,
-    seeds_wanted,
-)
+from petridish.sweeps.adaptive import allocate, first_seeds, is_settled, looks, replay, seeds_wanted
 from petridish.tasks import SparseParity
 from petridish.training import Data, RunSpec, Training
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.analysis import Beats, Claim, FrontierShrinks, Judgement, NeverDecreases, Verdict
-from petridish.analysis.cells import Grid, grid
-from petridish.analysis.estimate import (
+from petridish.rules.cells import Grid, grid
+from petridish.rules.claims import Beats, Claim, FrontierShrinks, Judgement, NeverDecreases, Verdict
+from petridish.rules.frontier import frontier_draws, frontier_index, sample_sizes
+from petridish.statistics.estimate import (
     bootstrap_median,
     censored_median,
     mean_difference,
     wilson_interval,
 )
-from petridish.analysis.frontier import frontier_draws, frontier_index, sample_sizes
-from petridish.analysis.trend import decrease_test, holm, trend_test
+from petridish.statistics.trend import decrease_test, holm, trend_test
 
 
 @given(runs=st.integers(1, 200), data=st.data(), level=st.sampled_from([0.8, 0.95, 0.99]))

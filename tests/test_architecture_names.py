@@ -7,23 +7,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.analysis.architectures import (
+from petridish.chapters.hidden.rules.architectures import (
     NAMES,
     NUMERALS,
     in_order,
     numeral,
     with_architectures,
 )
+from petridish.choices import describe
 from petridish.models import MLP, PolyNet
-from petridish.models.activations import (
-    InfiniteZigzag,
-    Oscillating,
-    Power,
-    ReLU,
-    Sine,
-    Zigzag,
-)
-from petridish.naming import describe
+from petridish.models.activations import InfiniteZigzag, Oscillating, Power, ReLU, Sine, Zigzag
 
 K = 3
 THE_SOURCES: dict[str, Any] = {  # the transformer has no class here

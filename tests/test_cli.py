@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from petridish.papers import EXPERIMENTS
-from petridish.records import read_record
+from petridish.chapters import EXPERIMENTS
+from petridish.publish.records import read_record
 from petridish.store import Store
 from petridish.training import SCHEMA
 from tests.conftest import Command

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from petridish import estimator
-from petridish.tabular import methods as fitting
-from petridish.tabular.methods import FOREST, GUESS, MLP, methods
+from petridish.compare import methods as fitting
+from petridish.compare.methods import FOREST, GUESS, MLP, methods
 from tests.conftest import Command
 
 QUICK = ("--sizes", "30,60", "--repeats", 2, "--jobs", 1)

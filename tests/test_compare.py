@@ -13,15 +13,13 @@ import polars as pl
 import pytest
 
 from petridish import estimator
-from petridish.naming import UserError
-from petridish.tabular import comparison, examine, read_table
-from petridish.tabular import methods as fitting
-from petridish.tabular.comparison import compare
-from petridish.tabular.describe import Examples
-from petridish.tabular.methods import FOREST, GUESS, MLP, Fit, fit_one, methods
-from petridish.tabular.splits import (
-    divide,
-)
+from petridish.choices import UserError
+from petridish.compare import comparison, examine, read_table
+from petridish.compare import methods as fitting
+from petridish.compare.comparison import compare
+from petridish.compare.describe import Examples
+from petridish.compare.methods import FOREST, GUESS, MLP, Fit, fit_one, methods
+from petridish.compare.splits import divide
 from tests.messy_tables import messy
 
 

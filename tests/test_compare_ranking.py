@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.tabular import Comparison, examine, findings, standings
-from petridish.tabular.describe import Examples
-from petridish.tabular.methods import FOREST, GUESS, MLP, Fit
-from petridish.tabular.ranking import Measure, corrected_interval
-from petridish.tabular.splits import (
+from petridish.compare import Comparison, examine, findings, standings
+from petridish.compare.describe import Examples
+from petridish.compare.methods import FOREST, GUESS, MLP, Fit
+from petridish.compare.ranking import Measure, corrected_interval
+from petridish.compare.splits import (
     MOST_TEST,
     MOST_TRAINING,
     divide,
@@ -96,7 +96,7 @@ def test_the_grid_of_ten_thousand_rows() -> None:
 
 def test_long_tables_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many rows, each once, in the order of the file."""
-    monkeypatch.setattr("petridish.tabular.splits.MOST_ROWS", 100)
+    monkeypatch.setattr("petridish.compare.splits.MOST_ROWS", 100)
     drawn = drawn_rows(1000, seed=0)
 
     assert drawn_rows(100, seed=0) is None

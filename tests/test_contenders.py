@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.choices import UserError, describe, parse_choice
 from petridish.estimator import contenders
 from petridish.estimator.contenders import (
     CONTENDERS,
@@ -33,10 +34,9 @@ from petridish.estimator.contenders import (
     TabM,
     XGBoost,
 )
-from petridish.naming import UserError, describe, parse_choice
-from petridish.store.table import to_table
+from petridish.store.columns import to_table
 from petridish.tasks import SparseParity
-from petridish.tasks.tabular import Table, find_table
+from petridish.tasks.table import Table, find_table
 from petridish.training import (
     CrossEntropy,
     Data,
@@ -47,7 +47,7 @@ from petridish.training import (
     load_engine,
     run_key,
 )
-from petridish.training.fitted import train
+from petridish.training.engines.fit import train
 
 HAS_PYTABKIT = importlib.util.find_spec("pytabkit") is not None
 NETS: list[Contender] = [RealMLP(), TabM()]

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis import Judgement
-from petridish.analysis.emergence import (
+from petridish.chapters.features import figures as drawings
+from petridish.chapters.features.experiments import whole
+from petridish.chapters.features.networks import (
     NO_WEIGHTS,
     dimensions,
     networks,
@@ -20,7 +21,7 @@ from petridish.analysis.emergence import (
     starts,
     theory_shares,
 )
-from petridish.analysis.emergence_rules import (
+from petridish.chapters.features.rules import (
     ConstructionsAttain,
     DenseFallsShort,
     EveryFeature,
@@ -32,14 +33,13 @@ from petridish.analysis.emergence_rules import (
     TrainedBeatDense,
     dense_ratio,
 )
-from petridish.analysis.emergence_tables import feature_table, margin_table, neuron_table
-from petridish.figures import emergence as drawings
+from petridish.chapters.features.summaries import feature_table, margin_table, neuron_table
 from petridish.figures.style import NothingToDraw
 from petridish.groups import cyclic, find_group
 from petridish.models import Homogeneous
-from petridish.papers.features import whole
+from petridish.rules.claims import Judgement
 from petridish.tasks import GroupProduct, SparseParity
-from petridish.theory.margin_networks import (
+from petridish.theory.features.margin_networks import (
     Neurons,
     group_network,
     memorising_network,

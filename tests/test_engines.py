@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from petridish.choices import UserError, describe
 from petridish.models import (
     MLP,
     Bernoulli,
@@ -29,7 +30,6 @@ from petridish.models import (
     TangentStart,
     Uniform,
 )
-from petridish.naming import UserError, describe
 from petridish.tasks import GroupProduct, SparseAnd, SparseParity, TruthTable
 from petridish.training import (
     ENGINES,

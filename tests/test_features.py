@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.preprocessing import StandardScaler
 
+from petridish.choices import UserError
 from petridish.estimator.features import LARGEST, Columns, Preprocessing, Quantiles, Scale
 from petridish.estimator.rows import merge_rows, n_rows_meant
-from petridish.naming import UserError
 
 Floats = NDArray[np.float64]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,15 +9,11 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.figures import (
-    class_map,
-    save,
-    success_heat_map,
-    success_slices,
-    training_curves,
-)
-from petridish.figures.style import sample_label
-from petridish.naming import UserError
+from petridish.choices import UserError
+from petridish.figures.curves import training_curves
+from petridish.figures.heat_map import class_map, success_heat_map
+from petridish.figures.slices import success_slices
+from petridish.figures.style import sample_label, save
 from tests.test_analysis import rising, runs_of
 
 

@@ -12,17 +12,17 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.analysis.paired import errors_of, mean_over_tasks, ranking
-from petridish.analysis.tabular import width_gains
-from petridish.figures.style import NothingToDraw, save_png
-from petridish.figures.tabular import (
+from petridish.chapters.tables.figures import (
     GOLD,
     critical_difference,
     gain_by_sample,
     method_errors,
     tabular_curves,
 )
-from petridish.figures.tabular import _levels as levels
+from petridish.chapters.tables.figures import _levels as levels
+from petridish.chapters.tables.rules import width_gains
+from petridish.figures.style import NothingToDraw, save_png
+from petridish.statistics.paired import errors_of, mean_over_tasks, ranking
 from tests.tabular_worlds import (
     SAMPLES,
     Method,

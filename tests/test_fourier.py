@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from petridish.choices import UserError
 from petridish.models import (
     ACTIVATIONS,
     Activation,
@@ -18,7 +19,6 @@ from petridish.models import (
     Sine,
     Zigzag,
 )
-from petridish.naming import UserError
 from petridish.theory.fourier import (
     DERIVATIVES,
     all_signs,
@@ -31,9 +31,7 @@ from petridish.theory.fourier import (
     strict_gap,
     walsh_hadamard,
 )
-from petridish.theory.gaps import (
-    sine_gradient,
-)
+from petridish.theory.hidden.fourier_gaps import sine_gradient
 from petridish.theory.majority import step_coefficient
 from tests.fourier_cases import ALL_ACTIVATIONS, derivative, plain_gradient
 

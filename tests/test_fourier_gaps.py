@@ -11,16 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from petridish.models import (
-    MLP,
-    Activation,
-    DisjointPolyNet,
-    Oscillating,
-    PolyNet,
-    Power,
-    Sine,
-)
-from petridish.naming import UserError
+from petridish.choices import UserError
+from petridish.models import MLP, Activation, DisjointPolyNet, Oscillating, PolyNet, Power, Sine
 from petridish.tasks import SparseParity, Task
 from petridish.theory.fourier import (
     DERIVATIVES,
@@ -28,7 +20,7 @@ from petridish.theory.fourier import (
     fourier_gap,
     population_gradient_by_enumeration,
 )
-from petridish.theory.gaps import (
+from petridish.theory.hidden.fourier_gaps import (
     coefficient_ratio,
     gradient_gap,
     lemma_b1_weight,
@@ -46,7 +38,7 @@ from petridish.theory.gaps import (
 )
 from petridish.theory.majority import majority_coefficient
 from petridish.training import Data, Evaluation, RunSpec, Training, load_engine
-from petridish.training.engine import Silent
+from petridish.training.engines.base import Silent
 from petridish.training.instruments import Gauges
 from tests.fourier_cases import ALL_ACTIVATIONS, plain_gradient
 

@@ -13,14 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.analysis.mixtures import (
-    Mixture,
-    affordable,
-    mixtures,
-)
+from petridish.chapters import find
+from petridish.choices import describe
 from petridish.cli.main import run_command
-from petridish.naming import describe
-from petridish.papers import find
+from petridish.rules.mixtures import Mixture, affordable, mixtures
 from petridish.store import Store
 from petridish.training import Curves, Outcome, RunRecord, RunSpec
 from tests.mixture_tables import Times, cell, resources

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.choices import UserError, describe, parse_choice
 from petridish.groups import cyclic, find_group, symmetric
 from petridish.models import MLP, Homogeneous, ParityTransformer, PolyNet, Power, Sine
-from petridish.naming import UserError, describe, parse_choice
 from petridish.sweeps.sweep import KINDS
 from petridish.tasks import GroupProduct, SparseMajority, SparseParity, TruthTable
 from petridish.training import Data, NeuronNorm, RunSpec, Training, run_key

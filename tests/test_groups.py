@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from petridish.choices import UserError
 from petridish.groups import Group, find_group, product, real_irreps
 from petridish.groups.irreps import on_classes
-from petridish.naming import UserError
 
 NAMES = (
     *("Z1", "Z2", "Z3", "Z8", "Z31", "D1", "D2", "D4", "D5", "S1", "S3", "S4", "S5"),

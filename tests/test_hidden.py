@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from petridish.analysis.architectures import numeral
+from petridish.chapters import EXPERIMENTS, HIDDEN
+from petridish.chapters.hidden.experiments.shared import architecture
+from petridish.chapters.hidden.experiments.space import LESS_ROBUST, RATES, ROBUST
+from petridish.chapters.hidden.rules.architectures import numeral
+from petridish.choices import UserError, describe
 from petridish.models import DisjointPolyNet, SymmetricSigns
-from petridish.naming import UserError, describe
-from petridish.papers import EXPERIMENTS, HIDDEN
-from petridish.papers.hidden import architecture
-from petridish.papers.hidden_space import LESS_ROBUST, RATES, ROBUST
 from petridish.tasks import SparseParity
 from petridish.training import Greedy, RunSpec, choose_engine
 

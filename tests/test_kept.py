@@ -13,10 +13,10 @@ import pytest
 
 from petridish.groups import find_group
 from petridish.models import MLP, Homogeneous, Power, ReLU
-from petridish.records import lighter, slim
+from petridish.publish.records import lighter, slim
 from petridish.store import Store
 from petridish.tasks import GroupProduct, SparseParity
-from petridish.theory.margin_networks import (
+from petridish.theory.features.margin_networks import (
     Neurons,
     all_bits,
     all_pairs,
@@ -24,7 +24,7 @@ from petridish.theory.margin_networks import (
     margins,
     parity_network,
 )
-from petridish.theory.margins import group_margin, parity_margin
+from petridish.theory.features.margins import group_margin, parity_margin
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from petridish.choices import UserError
 from petridish.groups import Group, cyclic, find_group, real_irreps
-from petridish.naming import UserError
-from petridish.theory.margin_networks import (
+from petridish.theory.features.margin_networks import (
     Neurons,
     all_bits,
     all_pairs,
@@ -22,7 +22,7 @@ from petridish.theory.margin_networks import (
     modular_network,
     parity_network,
 )
-from petridish.theory.margins import (
+from petridish.theory.features.margins import (
     condition,
     group_margin,
     modular_margin,

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.analysis.mixtures import (
-    FEWEST,
-    LEVEL,
-    budgets,
-    mixtures,
-    restarts_needed,
-)
+from petridish.rules.mixtures import FEWEST, LEVEL, budgets, mixtures, restarts_needed
 from tests.mixture_tables import Times, cell, resources
 
 # Restarts
@@ -247,7 +241,7 @@ def test_intervals_hold_at_once_for_all_budgets() -> None:
 
 def test_one_budget_has_the_plain_anytime_interval() -> None:
     """With a single look there is nothing to correct for."""
-    from petridish.analysis import anytime_interval
+    from petridish.statistics.estimate import anytime_interval
 
     (only,) = mixtures(cell([100] * 7 + [None] * 3, **{"training.steps": 100}), target=0.9)
     low, high = anytime_interval(7, 10, level=LEVEL)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from petridish.choices import UserError, describe, parse_choice
 from petridish.models import (
     ACTIVATIONS,
     INITS,
@@ -43,7 +44,6 @@ from petridish.models import (
     XavierUniform,
     Zigzag,
 )
-from petridish.naming import UserError, describe, parse_choice
 from petridish.sweeps.sweep import KINDS
 
 ALL_INITS: list[Any] = [

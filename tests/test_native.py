@@ -20,13 +20,6 @@ from petridish.models import (
     Uniform,
     XavierUniform,
 )
-from petridish.native import (
-    Examples,
-    InstructionSet,
-    NativeRun,
-    words,
-)
-from petridish.native.run import Status
 from petridish.seeds import Streams, name_key
 from petridish.tasks import SparseAnd, SparseMajority, SparseParity, Task, TruthTable
 from petridish.training import (
@@ -41,8 +34,10 @@ from petridish.training import (
     load_engine,
     per_layer,
 )
-from petridish.training.compiled import prepare
 from petridish.training.data import initial_weights
+from petridish.training.engines.native import prepare
+from petridish.training.native import Examples, InstructionSet, NativeRun, words
+from petridish.training.native.run import Status
 from tests.native_runs import (
     HERE,
     INPUTS,

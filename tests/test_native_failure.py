@@ -7,14 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from petridish.models import (
-    MLP,
-)
-from petridish.native import (
-    Examples,
-    NativeRun,
-)
-from petridish.native.run import Status
+from petridish.models import MLP
 from petridish.tasks import SparseParity
 from petridish.training import (
     Data,
@@ -29,8 +22,10 @@ from petridish.training import (
     load_engine,
     per_layer,
 )
-from petridish.training.compiled import prepare
 from petridish.training.data import training_examples
+from petridish.training.engines.native import prepare
+from petridish.training.native import Examples, NativeRun
+from petridish.training.native.run import Status
 
 DOOMED = {
     # Decay wins over a gradient that a single neuron cannot use.

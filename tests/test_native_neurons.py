@@ -20,8 +20,6 @@ from petridish.models import (
     Zigzag,
 )
 from petridish.models.activations import Activation
-from petridish.native import NativeRun
-from petridish.native.run import Status
 from petridish.tasks import SparseParity
 from petridish.training import (
     Data,
@@ -37,8 +35,10 @@ from petridish.training import (
     load_engine,
     per_layer,
 )
-from petridish.training.compiled import prepare
+from petridish.training.engines.native import prepare
 from petridish.training.final import final_weights
+from petridish.training.native import NativeRun
+from petridish.training.native.run import Status
 from tests.native_runs import HERE, carry_out
 
 ACTIVATIONS: tuple[Activation, ...] = (

@@ -11,18 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.models import (
-    MLP,
-    DisjointPolyNet,
-    Identity,
-    Oscillating,
-)
-from petridish.naming import UserError
-from petridish.native import (
-    ISA_VARIABLE,
-    NativeRun,
-    chosen_set,
-)
+from petridish.choices import UserError
+from petridish.models import MLP, DisjointPolyNet, Identity, Oscillating
 from petridish.tasks import SparseMajority, SparseParity
 from petridish.tasks.base import OnSupport
 from petridish.training import (
@@ -40,8 +30,9 @@ from petridish.training import (
     choose_engine,
     load_engine,
 )
-from petridish.training.compiled import CALL_SECONDS, MOST_WORK, Pace, prepare
 from petridish.training.data import initial_weights
+from petridish.training.engines.native import CALL_SECONDS, MOST_WORK, Pace, prepare
+from petridish.training.native import ISA_VARIABLE, NativeRun, chosen_set
 from tests.conftest import Command
 from tests.native_runs import (
     HERE,
@@ -160,7 +151,7 @@ def test_without_the_library_torch_takes_over_with_one_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The warning says what was lost and how to get it; asking for native by name is refused."""
-    monkeypatch.setattr("petridish.training.engine.is_built", lambda: False)
+    monkeypatch.setattr("petridish.training.engines.base.is_built", lambda: False)
     with pytest.warns(UserWarning, match="was not built") as warned:
         assert choose_engine(spec_of()).name == "torch"
     assert [str(warning.message) for warning in warned] == [
@@ -245,7 +236,7 @@ def test_numbers_beyond_64_bits_mean_never() -> None:
 
 def test_the_warning_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks for an engine, and however often."""
-    monkeypatch.setattr("petridish.training.engine.is_built", lambda: False)
+    monkeypatch.setattr("petridish.training.engines.base.is_built", lambda: False)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
         choose_engine(spec_of())

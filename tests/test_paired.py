@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.analysis.paired import (
+from petridish.choices import UserError
+from petridish.statistics.paired import (
     BestErrors,
     Ranking,
     best_errors,
@@ -33,7 +34,6 @@ from petridish.analysis.paired import (
     whole_classes,
     with_families,
 )
-from petridish.naming import UserError
 
 Floats = NDArray[np.float64]
 NAN = math.nan
@@ -172,7 +172,7 @@ def test_the_interval_covers(effects: str, least: float, tasks: int) -> None:
     }[effects]
     noise = np.exp(0.5 * rng.standard_normal(shape)) * rng.standard_normal((10, *shape))
     means = drawn + noise.mean(axis=0)
-    from petridish.analysis.estimate import student_half_width
+    from petridish.statistics.estimate import student_half_width
 
     halves = np.array([student_half_width(row, 0.95) for row in means])
 

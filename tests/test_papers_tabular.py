@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from petridish.estimator.contenders import SparseMLP
-from petridish.papers.tabular import (
+from petridish.chapters.tables.experiments import (
     CHOICE,
     CONFIRMATION,
     PUBLISHED,
@@ -14,8 +13,9 @@ from petridish.papers.tabular import (
     pf6b,
     samples,
 )
+from petridish.estimator.contenders import SparseMLP
 from petridish.tasks import Table
-from petridish.tasks.tables import BENCHMARK
+from petridish.tasks.table_files import BENCHMARK
 from petridish.training import Adam
 
 NAMED = {table.dataset: table for table in PUBLISHED}

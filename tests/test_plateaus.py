@@ -10,9 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.estimate import median_interval
-from petridish.analysis.outcomes import with_classes
-from petridish.analysis.plateaus import (
+from petridish.chapters.hidden.rules.plateaus import (
     HasPlateau,
     NoPlateau,
     configuration_names,
@@ -24,6 +22,8 @@ from petridish.analysis.plateaus import (
     transition_time,
     with_plateaus,
 )
+from petridish.rules.outcomes import with_classes
+from petridish.statistics.estimate import median_interval
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,

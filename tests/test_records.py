@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.analysis.cells import Grid, grid
-from petridish.analysis.frontier import replayed_frontiers
-from petridish.figures import NothingToDraw
-from petridish.papers import EXPERIMENTS
-from petridish.records import PROVENANCE, read_record, summary, write_record
+from petridish.chapters import EXPERIMENTS
+from petridish.figures.style import NothingToDraw
+from petridish.publish.records import PROVENANCE, read_record, summary, write_record
+from petridish.rules.cells import Grid, grid
+from petridish.rules.frontier import replayed_frontiers
 from petridish.sweeps.adaptive import first_seeds
 from tests.agreement import RELATIVE, differences
 

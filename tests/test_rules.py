@@ -5,10 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from petridish.analysis import (
-    Claim,
-    Verdict,
-)
+from petridish.rules.claims import Claim, Verdict
 from tests.rule_worlds import (
     RULES,
     SUPPORTED,

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from petridish.analysis import (
-    BestOrTied,
-    Finding,
-    TicketsWin,
-)
+from petridish.rules.claims import Finding
+from petridish.rules.comparisons import BestOrTied, TicketsWin
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from petridish.analysis.flows import (
+from petridish.chapters.hidden.figures import flows as drawings
+from petridish.chapters.hidden.rules.flows import (
     FirstGradientShowsTheParity,
     FixedFeaturesStayAtChance,
     GaussianPlateau,
@@ -23,7 +24,6 @@ from petridish.analysis.flows import (
     plateau_shares,
     with_features,
 )
-from petridish.figures import flows as drawings
 from petridish.figures.style import NothingToDraw
 from petridish.tasks import SparseParity
 from petridish.training import Piece, RunSpec, Schedule, Training, flat, random_features
@@ -133,7 +133,9 @@ def test_a_slope_that_is_not_steep_enough_contradicts() -> None:
 
 def test_a_share_below_its_bound_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the slope."""
-    monkeypatch.setattr("petridish.theory.polynet_bounds.plateau_bound", lambda k, block: 0.85)
+    monkeypatch.setattr(
+        "petridish.theory.hidden.polynet_bounds.plateau_bound", lambda k, block: 0.85
+    )
     finding = PlateauShare(3, (200, 1_000, 5_000)).simulate(0.05)
 
     assert finding.judgement is CONTRADICTED
@@ -325,7 +327,7 @@ def test_the_first_gradient_in_small() -> None:
 def test_a_gradient_that_hides_the_parity_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were S not shown at the proposition's own size, the claim would be false."""
     monkeypatch.setattr(
-        "petridish.theory.one_step.top_k_trials",
+        "petridish.theory.hidden.one_step.top_k_trials",
         lambda n, k, sizes, *, trials, rng: np.zeros((trials, len(sizes))),
     )
     found = FirstGradientShowsTheParity(9, 2, (10, 3_100), 60).judge(NO_RUNS, 0.05)

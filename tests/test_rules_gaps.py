@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from petridish.analysis.gaps import GapComparable, GapGrows, median_ratio
-from petridish.figures import gaps as figures
+from petridish.chapters.hidden.figures import gaps as figures
+from petridish.chapters.hidden.rules.gaps import GapComparable, GapGrows, median_ratio
 from petridish.figures.style import NothingToDraw
-from petridish.theory.gaps import random_gaps, reference_gap
+from petridish.theory.hidden.fourier_gaps import random_gaps, reference_gap
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,
@@ -257,7 +257,7 @@ def test_comparable_gaps_keep_their_level(monkeypatch: pytest.MonkeyPatch) -> No
     def drawn(*_: Any, trials: int, **__: Any) -> Any:
         return (np.random.default_rng(next(seeds)).random(trials) < 0.05).astype(float)
 
-    monkeypatch.setattr("petridish.theory.gaps.random_gaps", drawn)
+    monkeypatch.setattr("petridish.theory.hidden.fourier_gaps.random_gaps", drawn)
     rule = GapComparable(n=9, ks=(2, 4, 6), activations=("relu",), weights=("sign",), trials=400)
     # Supported needs all three cases above the bar, contradicted one below.
     assert decided(rule, [pl.DataFrame()] * 200) <= most_wrong(200)

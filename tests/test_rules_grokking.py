@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.grokking import (
+from petridish.chapters.hidden.figures.grokking import depth_table, grokking_grid, grokking_map
+from petridish.chapters.hidden.rules.grokking import (
     DecayWidens,
     DepthDecides,
     GreedyStaysAtChance,
@@ -20,11 +21,10 @@ from petridish.analysis.grokking import (
     depth,
     with_depth,
 )
-from petridish.figures.grokking import depth_table, grokking_grid, grokking_map
+from petridish.choices import describe
 from petridish.figures.style import NothingToDraw
 from petridish.models import MLP
 from petridish.models.activations import Power
-from petridish.naming import describe
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong, table_of
 
 SIZES = (100.0, 300.0, 1_000.0, 3_000.0, 10_000.0)
@@ -167,7 +167,7 @@ def test_what_a_band_needs() -> None:
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 1000 posterior frontiers instead of 8000."""
-    monkeypatch.setattr("petridish.analysis.grokking.DRAWS", 1_000)
+    monkeypatch.setattr("petridish.chapters.hidden.rules.grokking.DRAWS", 1_000)
 
 
 def edges(least: dict[float, float], *, top: float = 1.0, slip: float = 0.02) -> Kinds:

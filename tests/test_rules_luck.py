@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
-from petridish.analysis.estimate import exact_interval
-from petridish.analysis.luck import (
+from petridish.chapters.hidden.figures.luck import time_histograms
+from petridish.chapters.hidden.rules.luck import (
     Arrivals,
     HeavyUpperTail,
     NoEarlyConvergence,
@@ -22,8 +22,8 @@ from petridish.analysis.luck import (
     guessing,
     memoryless,
 )
-from petridish.figures.luck import time_histograms
 from petridish.figures.style import NothingToDraw
+from petridish.statistics.estimate import exact_interval
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 
 Floats = NDArray[np.float64]

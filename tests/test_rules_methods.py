@@ -9,17 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.paired import crossed_best, errors_of
-from petridish.analysis.tabular import (
+from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
     SometimesBeats,
     SparseHelps,
     WidthHelps,
 )
-from petridish.analysis.tabulated import fit_seconds, mean_errors, table_2
-from petridish.naming import UserError
-from petridish.tasks.tables import TABLE_2
+from petridish.chapters.tables.summaries import fit_seconds, mean_errors, table_2
+from petridish.choices import UserError
+from petridish.statistics.paired import crossed_best, errors_of
+from petridish.tasks.table_files import TABLE_2
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.tabular_worlds import (
     CONTENDERS,
@@ -118,7 +118,7 @@ def test_halves_that_choose_for_each_other_are_allowed_for() -> None:
 
     A plain paired t test rejects in about 1.7 % of them.
     """
-    from petridish.analysis.paired import CROSSED, paired_test
+    from petridish.statistics.paired import CROSSED, paired_test
 
     rng = np.random.default_rng(0)
     error = rng.standard_normal((4_000, 2, 3, 6))

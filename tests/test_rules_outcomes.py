@@ -8,11 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis import (
-    Groks,
-    wilson_interval,
-)
-from petridish.analysis.outcomes import with_classes
+from petridish.rules.outcomes import Groks, with_classes
+from petridish.statistics.estimate import wilson_interval
 from tests.rule_worlds import (
     CONTRADICTED,
     UNDECIDED,

@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.noisy import ConvergesUnderNoise
-from petridish.analysis.prediction import ProgressPredicts, held_out_predictions
-from petridish.analysis.separation import ProgressSeparates
-from petridish.figures.progress import (
+from petridish.chapters.hidden.figures.progress import (
     configuration_curves,
     noise_curves,
     prediction_scatter,
     progress_curves,
 )
+from petridish.chapters.hidden.rules.noisy import ConvergesUnderNoise
+from petridish.chapters.hidden.rules.prediction import ProgressPredicts, held_out_predictions
+from petridish.chapters.hidden.rules.separation import ProgressSeparates
 from petridish.figures.style import NothingToDraw
 from tests.rule_worlds import (
     CONTRADICTED,
@@ -39,7 +39,7 @@ Signal = Callable[[np.random.Generator, int, float], np.ndarray]
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
     for module in ("prediction", "separation"):
-        monkeypatch.setattr(f"petridish.analysis.{module}.RESAMPLES", 100)
+        monkeypatch.setattr(f"petridish.chapters.hidden.rules.{module}.RESAMPLES", 100)
 
 
 def one(
@@ -324,7 +324,7 @@ def test_shares_are_mann_and_whitneys() -> None:
     """Against SciPy's statistic, with ties, and with runs drawn twice; medians by repeating."""
     from scipy.stats import mannwhitneyu
 
-    from petridish.analysis.separation import _medians, _shares
+    from petridish.chapters.hidden.rules.separation import _medians, _shares
 
     rng = np.random.default_rng(0)
     weights = np.array([[1.0, 1, 1], [0, 1, 2], [2, 0, 0]]).T  # (run, weighting)

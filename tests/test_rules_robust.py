@@ -13,9 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
-from petridish.analysis import Finding, Judgement
-from petridish.analysis.architectures import with_architectures
-from petridish.analysis.robust import (
+from petridish.chapters.hidden.figures.robust import alpha_table, robust_combinations, robust_table
+from petridish.chapters.hidden.rules.architectures import with_architectures
+from petridish.chapters.hidden.rules.robust import (
     RATES,
     RobustSpace,
     ScalingTable,
@@ -28,8 +28,8 @@ from petridish.analysis.robust import (
     outcomes_of,
     scalings,
 )
-from petridish.figures.robust import alpha_table, robust_combinations, robust_table
 from petridish.figures.style import NothingToDraw
+from petridish.rules.claims import Finding, Judgement
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
 MODELS = {"(i)": "mlp(10, (), relu, linear)", "(xv)": "polynet(2)"}
@@ -334,7 +334,7 @@ def power_law(exponent: float, *, noise: float = 0.0, c: float = 100.0) -> Times
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 200 resamples instead of 2000: error rates need many tables, not fine quantiles."""
-    monkeypatch.setattr("petridish.analysis.robust.RESAMPLES", 200)
+    monkeypatch.setattr("petridish.chapters.hidden.rules.robust.RESAMPLES", 200)
 
 
 def grown(table: pl.DataFrame, level: float = 0.05, **choices: Any) -> Finding:

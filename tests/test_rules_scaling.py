@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis import censored_median
-from petridish.analysis.scaling import (
+from petridish.chapters.hidden.rules.scaling import (
     Cell,
     Elbow,
     PowerLaw,
@@ -20,6 +19,7 @@ from petridish.analysis.scaling import (
     find_break,
     fit_power_law,
 )
+from petridish.statistics.estimate import censored_median
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import SIZES, curves, draw_less
 
@@ -104,7 +104,7 @@ def test_intervals_are_those_of_redrawn_runs(seed: int) -> None:
 
 def test_quantiles_are_redrawn_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Median and 90th percentile of the same redrawn runs: means and correlation of brute force."""
-    monkeypatch.setattr("petridish.analysis.scaling.RESAMPLES", 20_000)
+    monkeypatch.setattr("petridish.chapters.hidden.rules.scaling.RESAMPLES", 20_000)
     rng = np.random.default_rng(seed)
     cell = cell_of(list(rng.exponential(1_000, 30)), every=1)
     found = cell.redrawn([0.5, 0.9], rng)

@@ -12,9 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.analysis.claims import Finding
-from petridish.analysis.paired import errors_of
-from petridish.analysis.tabular import (
+from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
     MostAtSmallSamples,
@@ -23,6 +21,8 @@ from petridish.analysis.tabular import (
     sparse_gains,
     width_gains,
 )
+from petridish.rules.claims import Finding
+from petridish.statistics.paired import errors_of
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.tabular_worlds import (
     CONTENDERS,

@@ -7,12 +7,8 @@ import math
 import polars as pl
 import pytest
 
-from petridish.analysis import (
-    AboveTheBound,
-    RecoverySlope,
-    SubnetworkAgrees,
-    anytime_interval,
-)
+from petridish.chapters.pareto.rules.theorems import AboveTheBound, RecoverySlope, SubnetworkAgrees
+from petridish.statistics.estimate import anytime_interval
 from tests.rule_worlds import (
     CONTRADICTED,
     LEAST_DATA,

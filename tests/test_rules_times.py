@@ -9,12 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis import (
-    Quicker,
-    SlowAtTheEdge,
-    Valley,
-)
-from petridish.analysis.times import solved_times
+from petridish.rules.times import Quicker, SlowAtTheEdge, Valley, solved_times
 from tests.rule_worlds import (
     CONTRADICTED,
     RULES,

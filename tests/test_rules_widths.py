@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.analysis.scaling import (
+from petridish.chapters.hidden.figures.scaling import scaling_curves, width_boxes
+from petridish.chapters.hidden.rules.scaling import (
     Elbow,
     NoParallelSpeedup,
     ScalesAsPowerOfN,
     UpperTailShrinks,
 )
-from petridish.figures.scaling import scaling_curves, width_boxes
+from petridish.choices import UserError
 from petridish.figures.style import NothingToDraw
-from petridish.naming import UserError
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import Floats, Times, curves, draw_less, lognormal, widths
 
@@ -225,7 +225,7 @@ def test_width_boxes_show_what_was_not_solved() -> None:
 
 def test_random_search_is_expected_by_hand() -> None:
     """C(4, 2) = 6 subsets: 6 draws alone, 36 / 11 for two; never less than one draw."""
-    from petridish.figures.scaling import random_search
+    from petridish.chapters.hidden.figures.scaling import random_search
 
     expected = random_search(4, 2, np.array([1.0, 2.0, 1e6]))
     assert expected.tolist() == pytest.approx([6, 36 / 11, 1])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from petridish.papers import EXPERIMENTS
+from petridish.chapters import EXPERIMENTS
 from tests.conftest import Command
 from tests.smoke_runs import runs_at_smoke_scale
 

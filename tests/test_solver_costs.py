@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
-from petridish.theory.solvers import (
+from petridish.choices import UserError
+from petridish.theory.pareto.solvers import (
     SOLVERS,
     decode,
     decoder_success,
@@ -29,7 +29,7 @@ from petridish.theory.solvers import (
     search,
     walsh_decode,
 )
-from petridish.theory.solvers.sample import evaluate_parity
+from petridish.theory.pareto.solvers.sample import evaluate_parity
 from tests.solver_samples import rng_of, run
 
 # Costs: formulas against measurements

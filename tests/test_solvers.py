@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 
 from petridish.seeds import Words, unpack_bits
 from petridish.tasks import SparseParity
-from petridish.theory.solvers import (
+from petridish.theory.pareto.solvers import (
     SOLVERS,
     Answer,
     Solver,
@@ -28,11 +28,11 @@ from petridish.theory.solvers import (
     search,
     walsh_decode,
 )
-from petridish.theory.solvers.candidates import lower_size, subset_xors, unrank, upper_sets
-from petridish.theory.solvers.costs import first_true
-from petridish.theory.solvers.exact import random_sets
-from petridish.theory.solvers.noisy import krawtchouk, walsh_transform
-from petridish.theory.solvers.sample import Bits, evaluate_parity, pack_bits, pack_columns
+from petridish.theory.pareto.solvers.candidates import lower_size, subset_xors, unrank, upper_sets
+from petridish.theory.pareto.solvers.costs import first_true
+from petridish.theory.pareto.solvers.exact import random_sets
+from petridish.theory.pareto.solvers.noisy import krawtchouk, walsh_transform
+from petridish.theory.pareto.solvers.sample import Bits, evaluate_parity, pack_bits, pack_columns
 from tests.solver_samples import rng_of, run
 
 ALL = list(SOLVERS.values())

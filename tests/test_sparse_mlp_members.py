@@ -16,13 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
+from petridish.choices import UserError
 from petridish.estimator.features import Columns
-from petridish.estimator.fitting import (
-    STACK,
-)
+from petridish.estimator.fitting import STACK
 from petridish.estimator.importance import movement, shares, weighted_variance
 from petridish.figures.importance import importance_bars, plot_importances
-from petridish.naming import UserError
 from tests.table_estimators import QUICK, SMALL, both, products, scores
 
 # Members.

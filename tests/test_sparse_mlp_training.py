@@ -8,18 +8,12 @@ import torch
 from numpy.typing import NDArray
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
+from petridish.choices import UserError
 from petridish.estimator.dropout import DropoutMembers
-from petridish.estimator.fitting import (
-    Recipe,
-    Sample,
-    auto_batch,
-    auto_rate,
-    train_members,
-)
+from petridish.estimator.fitting import Recipe, Sample, auto_batch, auto_rate, train_members
 from petridish.estimator.relevance import relevance, weighing_members
 from petridish.estimator.start import AsIn, AtData
 from petridish.models import MLP, Sparse
-from petridish.naming import UserError
 from petridish.training.optimisers import AdamW
 from tests.table_estimators import QUICK, both, products
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.choices import UserError, describe, nearest, parse_choice, split
 from petridish.models import MLP, Identity, Sparse
-from petridish.naming import UserError, describe, nearest, parse_choice, split
 from petridish.sweeps import load_user_file
 from petridish.sweeps.sweep import KINDS
 from petridish.tasks import SparseAnd, SparseOr, SparseParity

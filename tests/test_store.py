@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from petridish.choices import UserError
 from petridish.models import MLP, Sparse
-from petridish.naming import UserError
 from petridish.store import Store, StoreError, check, compact, export
 from petridish.tasks import SparseParity
 from petridish.training import (

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from petridish.choices import UserError
 from petridish.models import MLP, Paired, Sparse, Uniform
-from petridish.naming import UserError
 from petridish.store import Store, to_table
 from petridish.sweeps import Summary, Sweep, run_sweep
 from petridish.sweeps.batches import cut

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.naming import UserError
-from petridish.tasks.tables import BENCHMARK, TABLE_2, fetch_table, load
-from petridish.tasks.tabular import Table, find_table, find_tables
+from petridish.choices import UserError
+from petridish.tasks.table import Table, find_table, find_tables
+from petridish.tasks.table_files import BENCHMARK, TABLE_2, fetch_table, load
 from tests.small_tables import ROWS, see_no_tables, small_folder, small_table
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.naming import UserError, describe, parse_choice
-from petridish.tasks import tables
-from petridish.tasks.tables import content_digest, load
-from petridish.tasks.tabular import Table, find_table
+from petridish.choices import UserError, describe, parse_choice
+from petridish.tasks import table_files as tables
+from petridish.tasks.table import Table, find_table
+from petridish.tasks.table_files import content_digest, load
 from petridish.training import ONLINE, Data
 from tests.small_tables import ROWS, see_no_tables, small_folder, small_table
 

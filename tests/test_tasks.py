@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.naming import UserError, describe, parse_choice
+from petridish.choices import UserError, describe, parse_choice
 from petridish.sweeps.sweep import KINDS
 from petridish.tasks import (
     TASKS,

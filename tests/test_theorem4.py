@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.chapters.pareto.experiments.mechanisms import over_sparse
+from petridish.choices import UserError
 from petridish.models import MLP, OverSparse
-from petridish.naming import UserError
-from petridish.papers.mechanisms import over_sparse
 from petridish.theory import over_sparse_biases, over_sparse_constants, population_gradient
 from petridish.training.data import initial_weights
 from petridish.training.final import final_weights

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.naming import UserError
-from petridish.theory.bounds import (
+from petridish.choices import UserError
+from petridish.theory.majority import rho
+from petridish.theory.pareto.bounds import (
     ambiguity,
     least_parameters,
     least_samples,
@@ -25,9 +26,8 @@ from petridish.theory.bounds import (
     statistical_limit,
     theorem16_sizes,
 )
-from petridish.theory.gradients import over_sparse_constants
-from petridish.theory.majority import rho
-from petridish.theory.neurons import (
+from petridish.theory.pareto.gradients import over_sparse_constants
+from petridish.theory.pareto.neurons import (
     chance_of_good,
     chance_within,
     draws_for_good,
@@ -36,7 +36,7 @@ from petridish.theory.neurons import (
     lemma7_bound,
     lemma15_width,
 )
-from petridish.theory.over_sparse import second_layer
+from petridish.theory.pareto.over_sparse import second_layer
 from tests.test_theory_majority import cube
 
 resources = st.floats(1e-2, 1e4)

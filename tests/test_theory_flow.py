@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
-from petridish.theory.polynet_bounds import (
+from petridish.choices import UserError
+from petridish.theory.hidden.polynet_bounds import (
     adaptive_rates,
     adaptive_sgd,
     lemma_b8,
@@ -22,7 +22,7 @@ from petridish.theory.polynet_bounds import (
     plateau_limit,
     theorem58_steps,
 )
-from petridish.theory.polynet_flow import (
+from petridish.theory.hidden.polynet_flow import (
     Flow,
     SignSum,
     all_ones_weight,

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.naming import UserError
-from petridish.theory.gradients import (
+from petridish.choices import UserError
+from petridish.theory.majority import half_coefficient, majority_coefficient, rho
+from petridish.theory.pareto.gradients import (
     Regime,
     over_sparse_constants,
     population_gradient,
     under_sparse_constants,
 )
-from petridish.theory.majority import half_coefficient, majority_coefficient, rho
 from tests.test_theory_majority import cube
 
 REGIMES: tuple[Regime, ...] = ("over-sparse", "under-sparse")

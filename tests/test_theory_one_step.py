@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
-from petridish.theory.one_step import (
+from petridish.choices import UserError
+from petridish.theory.hidden.one_step import (
     bias_grid,
     chance_of_all_biases,
     first_gradient,
@@ -35,7 +35,7 @@ from petridish.theory.one_step import (
     top_k_trials,
     width_for_all_biases,
 )
-from petridish.theory.over_sparse import parity_of_sum
+from petridish.theory.pareto.over_sparse import parity_of_sum
 from tests.test_theory_majority import cube
 
 Floats = NDArray[np.float64]

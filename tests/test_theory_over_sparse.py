@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from petridish.theory.over_sparse import (
+from petridish.theory.pareto.over_sparse import (
     feature_matrix,
     least_error,
     least_hinge_loss,

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from petridish.naming import UserError
-from petridish.theory.recovery import (
+from petridish.choices import UserError
+from petridish.theory.pareto.recovery import (
     Found,
     label_sums,
     predicted_recovery,
@@ -19,7 +19,7 @@ from petridish.theory.recovery import (
     recovery_slope,
     recovery_trials,
 )
-from petridish.theory.under_sparse import (
+from petridish.theory.pareto.under_sparse import (
     Threshold,
     UnderSparse,
     best_correlation,

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from petridish.choices import UserError
 from petridish.models import MLP, Sparse, Uniform
-from petridish.naming import UserError
 from petridish.tasks import SparseParity
 from petridish.training import Data, Evaluation, RunSpec, Silent, Ticket, Training, load_engine
 from petridish.training.data import initial_weights
+from petridish.training.engines.reference import trained_network
 from petridish.training.final import final_weights
-from petridish.training.reference import trained_network
 
 PARENT = RunSpec(
     task=SparseParity(12, 2, support=(3, 7)),

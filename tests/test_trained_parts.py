@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from petridish.choices import UserError, describe
 from petridish.models import (
     MLP,
     Constant,
@@ -33,7 +34,6 @@ from petridish.models import (
     Zigzag,
 )
 from petridish.models.activations import Activation
-from petridish.naming import UserError, describe
 from petridish.tasks import SparseParity
 from petridish.training import (
     Adam,
@@ -50,9 +50,9 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.data import initial_weights
+from petridish.training.engines.reference import trained_network
 from petridish.training.final import final_weights
 from petridish.training.greedy import Greedy, frozen_below, random_features
-from petridish.training.reference import trained_network
 from tests.test_architectures import outputs
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from scipy.stats import f, norm
 
-from petridish.analysis.variance import (
+from petridish.chapters.hidden.figures.luck import variance_curves
+from petridish.choices import UserError
+from petridish.figures.style import NothingToDraw
+from petridish.statistics.random_effects import (
     InitialisationExplains,
     LogTimes,
     RandomEffects,
@@ -19,9 +22,6 @@ from petridish.analysis.variance import (
     explained_share,
     log_times,
 )
-from petridish.figures.luck import variance_curves
-from petridish.figures.style import NothingToDraw
-from petridish.naming import UserError
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
 Floats = NDArray[np.float64]

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from petridish.choices import UserError
 from petridish.models import MLP, Identity, Sparse, Uniform
-from petridish.naming import UserError
 from petridish.tasks import SparseParity
-from petridish.tasks.tabular import find_table
+from petridish.tasks.table import find_table
 from petridish.training import (
     SGD,
     Adam,

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from petridish.analysis import Claim, Finding, Verdict, nothing
-from petridish.figures import success_heat_map, training_curves
-from petridish.naming import UserError, nearest
+from petridish.choices import UserError, nearest
+from petridish.figures.curves import training_curves
+from petridish.figures.heat_map import success_heat_map
+from petridish.rules.claims import Claim, Finding, Verdict, nothing
 from petridish.sweeps import Sweep, load_user_file
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
+from petridish.choices import UserError
 
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]

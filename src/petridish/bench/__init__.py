@@ -13,10 +13,10 @@ from typing import Any
 
 from petridish.bench.contenders import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
 from petridish.bench.sweeps import measure_runner, measure_store
-from petridish.bench.tables import measure_tables
 from petridish.bench.turns import measure_engines, measure_limits
-from petridish.native import chosen_set, is_built
+from petridish.bench.wide_steps import measure_tables
 from petridish.sweeps import cores
+from petridish.training.native import chosen_set, is_built
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:

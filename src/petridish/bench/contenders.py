@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from petridish.models import MLP
-from petridish.native import ISA_VARIABLE, chosen_set, instruction_sets, is_built
 from petridish.tasks import SparseParity
 from petridish.training import ONLINE, Data, Evaluation, RunSpec, Silent, Training, load_engine
+from petridish.training.native import ISA_VARIABLE, chosen_set, instruction_sets, is_built
 
 SHAPES = ((50, 10), (50, 100), (50, 1000), (50, 10_000), (200, 100), (200, 1000), (200, 10_000))
 TYPICAL = (50, 100)  # where variants of the native engine are compared

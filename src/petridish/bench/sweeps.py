@@ -43,7 +43,7 @@ def measure_store(*, records: int) -> dict[str, float]:
     """Fill a store with copies of real records, then open, filter and judge it."""
     import polars as pl
 
-    from petridish.papers import find
+    from petridish.chapters import find
     from petridish.store import Store
 
     frontier = find("PF-1")

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from petridish.bench.contenders import BATCH, Contender, contenders
-from petridish.native import is_built, peak_flops
+from petridish.training.native import is_built, peak_flops
 
 
 def _serve(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from petridish.naming import UserError
+from petridish.choices import UserError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +42,7 @@ def find_experiment(name: str) -> Experiment:
         from petridish.experiment import user_experiment
 
         return user_experiment(Path(name))
-    from petridish.papers import find
+    from petridish.chapters import find
 
     return find(name)
 

@@ -11,8 +11,13 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from petridish import __version__
-from petridish.cli import catalogue, running, storing, tables, tabular, trading
-from petridish.naming import UserError
+from petridish.choices import UserError
+from petridish.cli import frontier as trading
+from petridish.cli import plan as catalogue
+from petridish.cli import run as running
+from petridish.cli import store as storing
+from petridish.cli import tabular_bench as tables
+from petridish.cli import tabular_compare as tabular
 
 INTERRUPTED = 130
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.naming import UserError
+from petridish.choices import UserError
 
 if TYPE_CHECKING:
     from petridish.estimator.features import Columns

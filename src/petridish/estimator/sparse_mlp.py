@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from petridish.choices import UserError
 from petridish.estimator.clock import Clock, deal_folds, most_steps, usual_steps
 from petridish.estimator.features import Columns, Preprocessing
 from petridish.estimator.fitting import (
@@ -31,7 +32,6 @@ from petridish.estimator.relevance import relevance, weighing_members
 from petridish.estimator.rows import merge_rows, n_rows_meant
 from petridish.estimator.start import AsIn, AtData, Start
 from petridish.models import MLP, Sparse, Uniform
-from petridish.naming import UserError
 
 if TYPE_CHECKING:
     from petridish.training.members import MemberLoss

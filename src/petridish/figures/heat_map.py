@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from petridish.analysis.cells import Grid
+    from petridish.rules.cells import Grid
 
 LINE = "#D55E00"
 CLASS_COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#BBBBBB")  # in the order of CLASSES
@@ -61,7 +61,7 @@ def _draw(
 
     Gives the figure and what the last call of `fill` gave.
     """
-    from petridish.analysis.cells import grid
+    from petridish.rules.cells import grid
 
     counts = grid(table, rows="model.width", columns="data.m", strata=["task", "init"])
     layout = _layout(table)
@@ -105,7 +105,7 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
     it is hatched where the interval holds ½: undecided. The line is the frontier, the smallest m at
     which half of the runs succeed.
     """
-    from petridish.analysis.estimate import anytime_interval, wilson_interval
+    from petridish.statistics.estimate import anytime_interval, wilson_interval
 
     runs_made = table.group_by("task", "init", "model.width", "data.m").len()["len"]
     adaptive = runs_made.n_unique() > 1
@@ -154,7 +154,7 @@ def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
 
 def class_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw what became of the runs of each cell: four classes, as shares of the cell's width."""
-    from petridish.analysis.outcomes import CLASSES, DELAY, with_classes
+    from petridish.rules.outcomes import CLASSES, DELAY, with_classes
 
     sorted_runs = with_classes(table)
     names = ["task", "init", "model.width", "data.m", "class"]
@@ -204,7 +204,7 @@ def _hatch(panel: Any, column: int, row: int, ink: str) -> None:
 
 def _frontier_line(panel: Any, success: np.ndarray[Any, Any], n_columns: int) -> None:
     """Draw the frontier as a staircase on the left edge of the first cell that reaches ½."""
-    from petridish.analysis.frontier import frontier_index
+    from petridish.rules.frontier import frontier_index
 
     index = frontier_index(success)
     for row, first in enumerate(index):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.choices import UserError
 from petridish.figures.style import BLUE, GREY, caption, house_style
-from petridish.naming import UserError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

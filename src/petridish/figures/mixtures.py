@@ -11,7 +11,7 @@ from petridish.figures.style import GREY, INK, caption, house_style, sample_labe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from petridish.analysis.mixtures import Mixture
+    from petridish.rules.mixtures import Mixture
 
 MARKS = {"uniform": "o", "sparse(2)": "D"}
 

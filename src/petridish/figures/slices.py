@@ -112,7 +112,7 @@ def _places(panel: Any, runs: pl.DataFrame, colours: dict[float, Any]) -> None:
 
 
 def _success(panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any) -> None:
-    from petridish.analysis.estimate import wilson_interval
+    from petridish.statistics.estimate import wilson_interval
 
     sizes = [m for m, _ in cells]
     x = [place(m, sizes) for m in sizes]
@@ -127,7 +127,7 @@ def _success(panel: Any, cells: list[tuple[float, list[float | None]]], colour: 
 def _times(
     panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any, budget: int
 ) -> None:
-    from petridish.analysis.estimate import bootstrap_median, censored_median
+    from petridish.statistics.estimate import bootstrap_median, censored_median
 
     sizes = [m for m, _ in cells]
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from petridish.groups.families import (
     symmetric,
 )
 from petridish.groups.irreps import Irrep, real_irreps
-from petridish.groups.table import Group
+from petridish.groups.multiplication import Group
 
 __all__ = [
     "Group",

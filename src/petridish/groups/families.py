@@ -9,8 +9,8 @@ from math import factorial, prod
 
 import numpy as np
 
-from petridish.groups.table import Group
-from petridish.naming import UserError, check_whole
+from petridish.choices import UserError, check_whole
+from petridish.groups.multiplication import Group
 
 MOST = 720  # elements: the table of a larger group is checked for minutes
 Permutation = tuple[int, ...]

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.groups.table import Group, Places
+from petridish.groups.multiplication import Group, Places
 
 Floats = NDArray[np.float64]
 Kind = Literal["real", "complex", "quaternionic"]

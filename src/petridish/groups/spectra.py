@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.groups.irreps import real_irreps
-from petridish.groups.table import Group
+from petridish.groups.multiplication import Group
 
 Floats = NDArray[np.float64]
 

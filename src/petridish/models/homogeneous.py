@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from petridish.choices import UserError, check_whole, describe
 from petridish.models.activations import Identity, Power, ReLU
 from petridish.models.base import Parameter
-from petridish.naming import UserError, check_whole, describe
 
 if TYPE_CHECKING:
     from torch import Tensor

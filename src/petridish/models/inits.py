@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from petridish.choices import LATER, UserError, check_whole
 from petridish.models.base import Init, Parameter, Weights
-from petridish.naming import LATER, UserError, check_whole
 from petridish.seeds import Streams
 
 

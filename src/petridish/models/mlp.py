@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from petridish.choices import LATER, UserError, check_whole
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
-from petridish.naming import LATER, UserError, check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

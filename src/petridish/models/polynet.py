@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from petridish.choices import UserError, check_whole
 from petridish.models.base import Parameter
-from petridish.naming import UserError, check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

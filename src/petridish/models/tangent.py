@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from petridish.choices import check_whole
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
-from petridish.naming import check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
+from petridish.choices import check_whole
 from petridish.models.base import Parameter
-from petridish.naming import check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

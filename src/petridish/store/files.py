@@ -20,8 +20,8 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.naming import UserError
-from petridish.store.table import CURVES, FIXED, came_later, to_table
+from petridish.choices import UserError
+from petridish.store.columns import CURVES, FIXED, came_later, to_table
 from petridish.training import SCHEMA, RunRecord
 
 _SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.naming import UserError, nearest
+from petridish.choices import UserError, nearest
+from petridish.store.columns import CURVES
 from petridish.store.files import Store
-from petridish.store.table import CURVES
 
 STALE_SECONDS = 3600  # a part file older than this was left by a process that died
 

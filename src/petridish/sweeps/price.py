@@ -12,7 +12,7 @@ from petridish.models import MLP, Homogeneous
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import GroupProduct, SparseParity
-from petridish.tasks.tabular import find_table
+from petridish.tasks.table import find_table
 from petridish.training import (
     Adam,
     CrossEntropy,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from petridish.naming import UserError
+from petridish.choices import UserError
 
 
 def load_user_file(path: Path) -> ModuleType:

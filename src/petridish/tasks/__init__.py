@@ -4,7 +4,7 @@ from petridish.tasks.base import Examples, Finite, Task
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
 from petridish.tasks.group import GroupProduct
 from petridish.tasks.parity import SparseParity
-from petridish.tasks.tabular import Table
+from petridish.tasks.table import Table
 
 TASKS: dict[str, type] = {
     task.name: task

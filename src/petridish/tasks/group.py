@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import UserError
 from petridish.groups import Group, find_group
-from petridish.naming import UserError
 from petridish.seeds import Streams
 from petridish.tasks.base import Examples
 

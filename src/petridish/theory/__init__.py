@@ -7,7 +7,15 @@ HP's theory is in modules of its own, to be named in full: `fourier` and `gaps`,
 `polynet_bounds`, `one_step` (docs/theory-hidden.md).
 """
 
-from petridish.theory.bounds import (
+from petridish.theory.majority import (
+    half_coefficient,
+    limit_weight,
+    majority_coefficient,
+    majority_weight,
+    rho,
+    step_coefficient,
+)
+from petridish.theory.pareto.bounds import (
     OverSparseSizes,
     ambiguity,
     least_parameters,
@@ -21,20 +29,12 @@ from petridish.theory.bounds import (
     statistical_limit,
     theorem16_sizes,
 )
-from petridish.theory.gradients import (
+from petridish.theory.pareto.gradients import (
     over_sparse_constants,
     population_gradient,
     under_sparse_constants,
 )
-from petridish.theory.majority import (
-    half_coefficient,
-    limit_weight,
-    majority_coefficient,
-    majority_weight,
-    rho,
-    step_coefficient,
-)
-from petridish.theory.neurons import (
+from petridish.theory.pareto.neurons import (
     chance_of_good,
     chance_within,
     draws_for_good,
@@ -43,14 +43,14 @@ from petridish.theory.neurons import (
     lemma7_bound,
     lemma15_width,
 )
-from petridish.theory.over_sparse import (
+from petridish.theory.pareto.over_sparse import (
     least_error,
     least_hinge_loss,
     over_sparse_biases,
     printed_biases,
     second_layer,
 )
-from petridish.theory.recovery import (
+from petridish.theory.pareto.recovery import (
     Slope,
     predicted_recovery,
     predicted_size,
@@ -58,7 +58,7 @@ from petridish.theory.recovery import (
     recovery_slope,
     recovery_trials,
 )
-from petridish.theory.under_sparse import (
+from petridish.theory.pareto.under_sparse import (
     UnderSparse,
     best_correlation,
     correlation_curve,

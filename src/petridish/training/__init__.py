@@ -1,6 +1,6 @@
 """Specs in, records out."""
 
-from petridish.training.engine import (
+from petridish.training.engines.base import (
     ENGINES,
     Engine,
     Monitor,

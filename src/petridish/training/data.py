@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import UserError
 from petridish.models.base import Weights
-from petridish.naming import UserError
 from petridish.seeds import Streams
 from petridish.tasks import Examples, Finite
 from petridish.training.spec import RunSpec

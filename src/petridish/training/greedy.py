@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from petridish.choices import UserError, check_whole
 from petridish.models import MLP, Init, Uniform
 from petridish.models.base import Parameter, Weights
-from petridish.naming import UserError, check_whole
 from petridish.training.optimisers import Factors, Piece, Schedule, per_layer
 from petridish.training.spec import RunSpec
 

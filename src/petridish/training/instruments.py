@@ -194,7 +194,7 @@ def first_gradient(reading: Reading) -> Floats | None:
     of factors, other models, weights that are no longer finite.
     """
     from petridish.theory.fourier import population_gradient_by_enumeration, sampled_gradient
-    from petridish.theory.gaps import product_gradient
+    from petridish.theory.hidden.fourier_gaps import product_gradient
 
     model, support = reading.model, np.flatnonzero(reading.relevant).tolist()
     if not reading.parity or not all(np.isfinite(weight).all() for weight in reading.now[:2]):
@@ -220,7 +220,7 @@ def _closed_form(
     activation: Activation, weights: Floats, biases: Floats, support: list[int]
 ) -> Floats | None:
     """Give the gradient of sines and of polynomials of low degree; None for others."""
-    from petridish.theory.gaps import polynomial_gradient, sine_gradient
+    from petridish.theory.hidden.fourier_gaps import polynomial_gradient, sine_gradient
 
     if type(activation) is not ACTIVATIONS.get(activation.name):  # a user's own, whatever its base
         return None

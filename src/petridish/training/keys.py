@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from petridish.naming import LATER, describe
+from petridish.choices import LATER, describe
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from petridish.naming import UserError
+from petridish.choices import UserError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from petridish.choices import UserError, describe
 from petridish.models import Model, Parameter
-from petridish.naming import UserError, describe
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,0 +1,1 @@
+"""HP's experiments, declared."""

@@ -1,0 +1,1 @@
+"""Figures of HP that no general figure can draw."""

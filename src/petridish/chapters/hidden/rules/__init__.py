@@ -1,0 +1,1 @@
+"""Rules of HP that no general rule can say."""

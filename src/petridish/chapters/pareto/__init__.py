@@ -1,0 +1,1 @@
+"""PF: Pareto frontiers in deep feature learning (PF-1 … PF-5, PF-7)."""

@@ -1,0 +1,1 @@
+"""PF's experiments, declared."""

@@ -1,0 +1,295 @@
+"""PF: Pareto frontiers in deep feature learning, data, compute, width and luck.
+
+The source names no loss; hinge is its companion paper's choice and ours. Minibatches are drawn with
+replacement from the m training examples. Unless said otherwise B = 32, η = 0.1, λ = 0.01, a budget
+of 10^5 steps, and success is a test error of at most 10 % on 10^4 held-out examples [PF App. C.1].
+"""
+
+from __future__ import annotations
+
+from petridish.chapters.pareto.figures.sparsity import sparsity_curves
+from petridish.experiment import Experiment
+from petridish.figures.curves import frontier_and_curves
+from petridish.figures.heat_map import class_map, success_heat_map
+from petridish.figures.slices import success_slices
+from petridish.models import MLP, Init, Sparse, Uniform
+from petridish.rules.claims import Beats, Claim, FrontierShrinks, NeverDecreases
+from petridish.rules.comparisons import BestOrTied
+from petridish.rules.outcomes import Groks
+from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
+from petridish.sweeps import Sweep
+from petridish.tasks import SparseParity
+from petridish.training import ONLINE, Data, Evaluation, RunSpec, Training
+
+DENSE_AND_SPARSE: tuple[Init, ...] = (Uniform(), Sparse(2))
+WIDTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+SAMPLES = (
+    *(100, 200, 300, 600, 1e3, 2e3, 3e3, 6e3, 1e4, 2e4, 3e4, 6e4),
+    *(1e5, 2e5, 3e5, 6e5, 1e6, ONLINE),
+)
+TASKS = tuple(SparseParity(n, k) for n in (50, 100, 150, 200, 250, 300) for k in (3, 4))
+SMALL = SparseParity(10, 2)
+
+
+def grid(
+    *tasks: SparseParity,
+    widths: tuple[int, ...],
+    samples: tuple[float, ...],
+    seeds: int,
+    inits: tuple[Init, ...] = DENSE_AND_SPARSE,
+    steps: int = 100_000,
+    n_test: int = 10_000,
+    curves_every: int | None = None,
+) -> Sweep:
+    """Sweep sample sizes m, widths r and initialisations [PF §4.1, App. C.1]."""
+    base = RunSpec(
+        task=tasks[0],
+        data=Data(n_test=n_test),
+        model=MLP(width=widths[0]),
+        training=Training(steps=steps),
+        evaluation=Evaluation(every=curves_every or 100, curves=curves_every is not None),
+    )
+    axes = {
+        "task": tasks,
+        "model.width": widths,
+        "init": inits,
+        "data.m": samples,
+        "seed": range(seeds),
+    }
+    return Sweep(base, axes)
+
+
+FRONTIER = Experiment(
+    id="PF-1",
+    title="The success frontier: sample size against width, dense and sparse initialisation",
+    source="PF §4.1, Fig. 1 left, Fig. 4, App. C.1",
+    scales={
+        "smoke": grid(
+            SMALL, widths=(4, 32), samples=(30, 100, 300), seeds=4, steps=1_000, n_test=1_000
+        ),
+        "demo": grid(
+            SparseParity(50, 3),
+            widths=(10, 30, 100, 300, 1_000),
+            samples=(400, 600, 800, 1_000, 1_200, 1_500, 2_000, 3_000),
+            seeds=10,
+            steps=30_000,
+        ),
+        "laptop": grid(
+            SparseParity(50, 3),
+            widths=(10, 30, 100, 300, 1_000),
+            samples=(300, 450, 600, 800, 1e3, 1_300, 2e3, 4e3, 1e4, 1e5, ONLINE),
+            seeds=10,
+        ),
+        "panel": grid(SparseParity(50, 3), widths=WIDTHS[:7], samples=SAMPLES, seeds=50),
+        "paper": grid(*TASKS, widths=WIDTHS, samples=SAMPLES, seeds=50),
+    },
+    claims=(
+        Claim(
+            "a",
+            "The smallest sample with which half of the runs succeed does not grow with width, and "
+            "shrinks from the narrowest to the widest network.",
+            "PF §4.1 (1)",
+            FrontierShrinks(within=("task", "init")),
+            "Large width compensates for small samples: a success frontier runs through every "
+            "panel of Fig. 4.",
+        ),
+        Claim(
+            "b",
+            "At equal sample size and initialisation, success never decreases with width.",
+            "PF §4.1 (2)",
+            NeverDecreases(within=("data.m", "task", "init")),
+            "Success only rises upwards in every panel; exceptions such as 98 % to 96 % lie within "
+            "their errors.",
+        ),
+        Claim(
+            "c",
+            "From width 100 on, sparse initialisation succeeds more often than dense at equal "
+            "sample size and width.",
+            "PF §4.1 (3)",
+            Beats(
+                "init",
+                "sparse(2)",
+                "uniform",
+                within=("task", "data.m", "model.width"),
+                at_least={"model.width": 100},
+            ),
+            "With wide networks, 2-sparse starts improve data, time and luck; at large n they "
+            "succeed where the default start fails.",
+        ),
+        Claim(
+            "d",
+            "Somewhere, success falls and rises again as the sample grows.",
+            "PF §4.1 (4)",
+            Valley("success"),
+            "Some rows of Fig. 4 enter and leave a feasible regime and succeed again with more "
+            "data, at large n above all.",
+        ),
+    ),
+    figures={"frontier": success_heat_map, "classes": class_map},
+)
+
+NEAR_THE_LIMIT = (
+    *(300, 400, 500, 600, 700, 800, 900, 1e3, 1_200, 1_500),
+    *(2e3, 3e3, 1e4, 3e4, 1e5, ONLINE),
+)
+
+SLICES = Experiment(
+    id="PF-2",
+    title="Slices: success and time against sample size, for several widths",
+    source="PF §4.1, Fig. 2",
+    scales={
+        "smoke": grid(
+            SMALL, widths=(4, 32), samples=(30, 60, 100, 300), seeds=4, steps=1_000, n_test=1_000
+        ),
+        "laptop": grid(
+            SparseParity(50, 3), widths=(10, 30, 100, 300), samples=NEAR_THE_LIMIT, seeds=20
+        ),
+        "paper": grid(
+            *(SparseParity(n, 3) for n in (50, 100, 200)),
+            widths=WIDTHS,
+            samples=tuple(sorted({*SAMPLES, *NEAR_THE_LIMIT})),
+            seeds=50,
+        ),
+    },
+    claims=(
+        Claim(
+            "luck",
+            "At equal sample size, success never decreases with width: width buys luck and data.",
+            "PF §4.1 (2), Fig. 2 centre",
+            NeverDecreases(within=("data.m", "task", "init")),
+            "Width improves success at every sample size, though it raises capacity.",
+        ),
+        Claim(
+            "time",
+            "At equal sample size, wider networks need fewer steps: width buys time.",
+            "PF §4.1 (2), Fig. 2 right",
+            Quicker(),
+            "Larger networks take fewer serial steps to converge.",
+        ),
+        Claim(
+            "edge",
+            "At the smallest sample that suffices, learning takes longer than with more data.",
+            "PF §4.1 (4), Fig. 2 right",
+            SlowAtTheEdge(),
+            "In the grokking regime at the edge of feasibility, less data costs more steps.",
+        ),
+        Claim(
+            "descent",
+            "Somewhere, the time to success falls and rises again as the sample grows.",
+            "PF §4.1 (4), Fig. 2 right",
+            Valley("time"),
+            "A sample-wise double descent of the convergence time, which larger widths remove.",
+        ),
+    ),
+    figures={"slices": success_slices},
+)
+
+CURVES = Experiment(
+    id="PF-3",
+    title="Training curves: memorising, grokking, learning at once",
+    source="PF §4.1, Fig. 1 right",
+    scales={
+        "smoke": grid(
+            SMALL,
+            widths=(32,),
+            samples=(30, 100),
+            seeds=3,
+            steps=1_000,
+            n_test=1_000,
+            curves_every=50,
+        ),
+        "laptop": grid(
+            SparseParity(50, 3),
+            widths=(30, 300, 1_000),
+            samples=(300, 600, 1e3, 1e4),
+            seeds=10,
+            curves_every=500,
+        ),
+        "paper": grid(
+            SparseParity(50, 3),
+            widths=(10, 100, 1_000, 10_000),
+            samples=(300, 600, 1e3, 1e4),
+            seeds=10,
+            curves_every=100,
+        ),
+    },
+    claims=(
+        Claim(
+            "grokking",
+            "There are runs that fit their sample to 1 % long before their test error leaves "
+            "chance, and generalise later.",
+            "PF §1, §4.1 (4), Fig. 1 right",
+            Groks(),
+            "Grokking, delayed and sudden generalisation, is evident in some of the curves.",
+        ),
+    ),
+    figures={"curves": frontier_and_curves},
+)
+
+
+def sparsities(
+    n: int,
+    k: int,
+    *,
+    values: tuple[int, ...],
+    widths: tuple[int, ...],
+    samples: tuple[float, ...],
+    seeds: int,
+    steps: int = 100_000,
+    n_test: int = 10_000,
+) -> Sweep:
+    """Sweep the sparsity s of the first layer's start, and the dense start."""
+    return grid(
+        SparseParity(n, k),
+        widths=widths,
+        samples=samples,
+        seeds=seeds,
+        inits=(*(Sparse(s) for s in values), Uniform()),
+        steps=steps,
+        n_test=n_test,
+    )
+
+
+SPARSITY = Experiment(
+    id="PF-4",
+    title="Sparsity of the start: how many nonzero weights a neuron",
+    source="PF §4.1 (3), App. C.1",
+    scales={
+        "smoke": sparsities(
+            10,
+            2,
+            values=(1, 2, 10),
+            widths=(32,),
+            samples=(100,),
+            seeds=4,
+            steps=1_000,
+            n_test=1_000,
+        ),
+        "laptop": sparsities(
+            50,
+            3,
+            values=(1, 2, 3, 4, 8, 16, 50),
+            widths=(1_000,),
+            samples=(500, 700, 1e3),
+            seeds=10,
+        ),
+        "paper": sparsities(
+            200,
+            3,
+            values=(1, 2, 3, 4, 8, 16, 200),
+            widths=(1_000, 3_000, 10_000),
+            samples=(600, 1e3, 2e3, 3e3, 6e3, 1e4),
+            seeds=50,
+        ),
+    },
+    claims=(
+        Claim(
+            "s=2",
+            "No sparsity of the start succeeds more often than s = 2.",
+            "PF §4.1 (3), App. C.1",
+            BestOrTied("init", "sparse(2)"),
+            "In smaller sweeps s = 2 was found best for widths of 1000 and more.",
+        ),
+    ),
+    figures={"sparsity": sparsity_curves},
+)

@@ -1,0 +1,1 @@
+"""Figures of PF that no general figure can draw."""

@@ -1,0 +1,1 @@
+"""Rules of PF that no general rule can say."""

@@ -1,0 +1,180 @@
+"""Commands that train networks: demo and run."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from petridish.cli.common import (
+    DEFAULT_OUT,
+    DEFAULT_STORE,
+    Id,
+    Json,
+    Out,
+    Scale,
+    Settings,
+    StoreDir,
+    exit_code,
+    find_sweep,
+    print_json,
+    read_runs,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from petridish.experiment import Experiment
+    from petridish.rules.claims import Verdict
+    from petridish.sweeps import Summary, Sweep
+
+Engine = Annotated[str, typer.Option(help="auto, native, wide, torch, reference or fit.")]
+Executor = Annotated[str, typer.Option(help="local (one process a core) or inline (this one).")]
+Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if not given.")]
+Adaptive = Annotated[
+    bool, typer.Option("--adaptive", help="More seeds only where success may be ½.")
+]
+
+
+def demo(store: StoreDir = DEFAULT_STORE, out: Out = DEFAULT_OUT) -> int:
+    """Train a frontier of a thousand networks; judge and draw it."""
+    from petridish.cli.plan import write_figures, write_report
+
+    experiment, scale, sweep = find_sweep("PF-1", "demo", None)
+    typer.echo(f"{experiment.id}: {experiment.title}")
+    typer.echo(f"{len(sweep)} networks, {sweep.base.training.steps} steps each at most.\n")
+    summary = carry_out(experiment, sweep, store, quiet=False)
+    reading = read_runs(store)
+    runs = sweep.among(reading.table)
+    verdicts = experiment.judge(runs)
+    typer.echo(text_frontier(runs))
+    print_verdicts(experiment, verdicts)
+    print_summary(summary)
+    files = write_figures(experiment, sweep, runs, out, scale)
+    page = write_report([(experiment, scale, sweep)], store, out / "report.html", reading)
+    typer.echo("\nPictures: " + ", ".join(str(file) for file in files))
+    typer.echo(f"Report:   {page}")
+    return exit_code(reading.problems)
+
+
+def run(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    engine: Engine = "auto",
+    executor: Executor = "local",
+    jobs: Jobs = None,
+    settings: Settings = None,
+    adaptive: Adaptive = False,
+    json: Json = False,
+) -> int:
+    """Train what the store lacks of an experiment; judge its claims."""
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    summary = carry_out(
+        experiment,
+        sweep,
+        store,
+        quiet=json,
+        engine=engine,
+        executor=executor,
+        jobs=jobs,
+        adaptive=adaptive,
+    )
+    reading = read_runs(store, curves=sweep.base.evaluation.curves)
+    runs = sweep.among(reading.table)
+    verdicts = experiment.judge(runs)
+    if json:
+        print_json(
+            {
+                "id": experiment.id,
+                "scale": scale,
+                "verdicts": [verdict.as_json() for verdict in verdicts],
+                "summary": asdict(summary),
+            }
+        )
+        return exit_code(reading.problems)
+    planar = all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m"))
+    if planar and not sweep.also:
+        typer.echo(text_frontier(runs))
+    print_verdicts(experiment, verdicts)
+    print_summary(summary)
+    return exit_code(reading.problems)
+
+
+def carry_out(
+    experiment: Experiment,
+    sweep: Sweep,
+    store: Path,
+    *,
+    quiet: bool,
+    engine: str = "auto",
+    executor: str = "local",
+    jobs: int | None = None,
+    adaptive: bool = False,
+) -> Summary:
+    """Train what the store lacks of a sweep."""
+    from petridish.store import Store
+    from petridish.sweeps import make_progress, run_sweep
+
+    return run_sweep(
+        sweep,
+        Store(store),
+        engine=engine,
+        executor=executor,
+        jobs=jobs,
+        progress=make_progress(experiment.id, quiet=quiet),
+        user_file=experiment.user_file,
+        adaptive=adaptive,
+    )
+
+
+def print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
+    """Print every claim with its verdict."""
+    for verdict in verdicts:
+        typer.echo(f"({verdict.claim.name}) {verdict.claim.text} [{verdict.claim.source}]")
+        typer.echo(f"    {str(verdict).partition(') ')[2]}")
+    if verdicts:
+        typer.echo(
+            f"The level of {experiment.level:.0%} is shared by the claims; "
+            "docs/statistics.md says what each verdict means."
+        )
+
+
+def print_summary(summary: Summary) -> None:
+    """Say on standard error what was trained."""
+    from petridish.sweeps.progress import clock, count
+
+    print(
+        f"{summary.done} runs trained ({summary.solved} solved) and {summary.skipped} found in the "
+        f"store; {count(summary.model_steps)} model-steps in {clock(summary.seconds)}.",
+        file=sys.stderr,
+    )
+
+
+def text_frontier(runs: pl.DataFrame) -> str:
+    """Write the share of runs solved over (m, r) as text, one block for each initialisation."""
+    from petridish.figures.style import sample_label
+    from petridish.rules.cells import grid
+
+    counts = grid(runs, rows="model.width", columns="data.m", strata=["task", "init"])
+    lines = []
+    for (task, init), solved, made in zip(counts.strata, counts.solved, counts.runs, strict=True):
+        lines.append(f"{task}, {init}: percent of runs solved, by width r and sample size m")
+        head = "".join(f"{sample_label(m):>6}" for m in counts.columns)
+        lines.append(f"       r, m{head}   half succeed at")
+        for row in reversed(range(len(counts.rows))):
+            shares = [
+                100 * s / n if n else None for s, n in zip(solved[row], made[row], strict=True)
+            ]
+            cells = "".join("     –" if share is None else f"{share:6.0f}" for share in shares)
+            first = next(
+                (m for m, share in zip(counts.columns, shares, strict=True) if (share or 0) >= 50),
+                None,
+            )
+            where = "beyond this grid" if first is None else f"m = {sample_label(first)}"
+            lines.append(f"  {counts.rows[row]:>8}{cells}   {where}")
+        lines.append("")
+    return "\n".join(lines)

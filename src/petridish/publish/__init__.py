@@ -1,0 +1,1 @@
+"""What leaves the laboratory: the report, and the records of the repository."""

@@ -1,0 +1,224 @@
+"""Records: what is kept of an experiment in the repository, small and complete.
+
+`runs.parquet` has a row for every run, without keys and specs, and without curves and weights but
+for those that its claims are judged by: with it alone every verdict and figure of a frontier can be
+made again. `summary.csv` has a row for every cell, for reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish import __version__
+from petridish.choices import UserError
+from petridish.training import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from petridish.experiment import Experiment
+    from petridish.rules.claims import Verdict
+    from petridish.sweeps import Sweep
+
+LEFT_OUT = ("key", "spec")  # long, and made from the other columns
+ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
+VERY_MANY = 100_000
+ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
+PROVENANCE = ("version", "commit", "clean", "engine")
+
+
+def lighter(runs: pl.DataFrame) -> pl.DataFrame:
+    """Round kept weights to 11 bits, of which a file needs half as much; judge after that."""
+    import polars as pl
+
+    if "weights" not in runs or runs["weights"].is_null().all():
+        return runs
+    rounded = [
+        None if row is None else [_rounded(np.asarray(part, np.float32)).tolist() for part in row]
+        for row in runs["weights"].to_list()
+    ]
+    return runs.with_columns(pl.Series("weights", rounded, dtype=runs.schema["weights"]))
+
+
+def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Keep 11 significant bits, whatever the size; those of float16 would end at 65504."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2048) / 2048, exponent).astype(np.float32)
+
+
+def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
+    """Keep what a reader needs of the runs: no keys, no columns without a value.
+
+    Of curves and weights only those named by `keeps`.
+    """
+    import polars as pl
+
+    left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
+    dropped = [
+        name
+        for name in runs.columns
+        if name in left_out
+        or ((name == "weights" or name.startswith("curve.")) and name not in keeps)
+        or (name not in ALWAYS and runs[name].is_null().all())
+    ]
+    order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
+    kept = runs.drop(dropped).sort(order)
+    return kept.with_columns(pl.col("seconds").round(3)) if "seconds" in kept else kept
+
+
+def summary(runs: pl.DataFrame) -> pl.DataFrame:
+    """Give a row for every cell: runs, success with its interval, median time, classes.
+
+    Where no run had an error to reach, the errors it ended with take their place.
+    """
+    import polars as pl
+
+    if "training.target_error" not in runs:
+        return _ends(runs)
+
+    from petridish.rules.outcomes import CLASSES, with_classes
+    from petridish.statistics.estimate import anytime_interval, censored_median
+
+    by = cell_columns(runs)
+    rows = []
+    for cell in with_classes(runs).partition_by(by, maintain_order=True):
+        solved, made = int((cell["outcome"] == "SOLVED").sum()), len(cell)
+        low, high = anytime_interval(solved, made)
+        rows.append(
+            {
+                **{name: cell[name][0] for name in by},
+                "runs": made,
+                "solved": solved,
+                "success": solved / made,
+                "low": round(float(low), 4),
+                "high": round(float(high), 4),
+                "median_steps": censored_median(cell["solved_at"].to_list()),
+                **{name: int((cell["class"] == name).sum()) for name in CLASSES},
+                **(
+                    {"core_seconds": round(float(cell["seconds"].sum()), 1)}
+                    if "seconds" in cell
+                    else {}
+                ),
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None).sort(by)
+
+
+def _ends(runs: pl.DataFrame) -> pl.DataFrame:
+    """Give the errors with which the runs of every cell ended."""
+    import polars as pl
+
+    error = pl.col("test_error").fill_nan(None)
+    by = cell_columns(runs)
+    return (
+        runs.group_by(by)
+        .agg(
+            runs=pl.len(),
+            diverged=(pl.col("outcome") == "DIVERGED").sum(),
+            mean_error=error.mean().round(5),
+            median_error=error.median().round(5),
+            deviation=error.std().round(5),
+            core_seconds=pl.col("seconds").sum().round(1),
+        )
+        .sort(by)
+    )
+
+
+def cell_columns(runs: pl.DataFrame) -> list[str]:
+    """Name the columns that tell cells apart: task, start, width, sample, and what else does."""
+    always = [name for name in ("task", "init", "model.width", "data.m") if name in runs]
+    found = [name for name in always if not runs[name].is_null().all()]
+    more = [name for name in runs.columns if name.startswith(("training.", "data."))]
+    for name in ("model", *sorted(more)):
+        if name not in found and runs.select(*found, name).n_unique() > len(runs.unique(found)):
+            found.append(name)
+    return found
+
+
+def write_record(
+    experiment: Experiment,
+    scale: str,
+    sweep: Sweep,
+    runs: pl.DataFrame,
+    verdicts: list[Verdict],
+    folder: Path,
+) -> list[Path]:
+    """Write spec, runs, summary, verdicts, tables and figures of an experiment into a folder.
+
+    A README beside them is for the hand: what surprised us.
+    """
+    from petridish.figures.style import NothingToDraw, save_png
+
+    title = f"{experiment.id}, {scale}: {experiment.title}"
+    makers = runs.select(PROVENANCE).unique().sort(PROVENANCE).to_dicts()
+    documents: dict[str, Any] = {
+        "spec.json": {
+            "id": experiment.id,
+            "scale": scale,
+            "source": experiment.source,
+            "sweep": _sweep(sweep),
+            "runs": len(runs),
+            "of": len(sweep),
+            "model_steps": int(runs["steps"].sum()),
+            "core_seconds": round(float(runs["seconds"].sum()), 1),
+            "made_with": makers,
+            "recorded_with": __version__,
+        },
+        "verdicts.json": [verdict.as_json() for verdict in verdicts],
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name, document in documents.items():
+            text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+            (folder / name).write_text(text + "\n", encoding="utf-8")
+            files.append(folder / name)
+        kept = slim(runs, experiment.keeps)
+        kept.write_parquet(folder / "runs.parquet", compression_level=19)
+        small = {"summary": summary(kept)}
+        small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}
+        files.append(folder / "runs.parquet")
+        for name, table in small.items():
+            table.write_csv(folder / f"{name}.csv")
+            files.append(folder / f"{name}.csv")
+    except OSError as error:
+        raise UserError(
+            f"The record {folder} cannot be written: {error.strerror}. Give another --out."
+        ) from error
+    for name, draw in experiment.drawings(sweep).items():
+        with suppress(NothingToDraw):  # such as gains with width, at a scale of one width
+            files.append(save_png(draw(runs, title), folder, name))
+    return files
+
+
+def _sweep(sweep: Sweep) -> dict[str, Any]:
+    axes = {name: _values(values) for name, values in sweep.axes.items()}
+    return {
+        "base": plain(sweep.base),
+        "axes": axes,
+        "also": [_sweep(part) for part in sweep.also],
+    }
+
+
+def _values(values: Sequence[Any]) -> Any:
+    """Give the values of an axis; of very many whole numbers on end, the first and the last."""
+    if isinstance(values, range) and values.step == 1 and len(values) > 100:
+        return f"{values[0]}..{values[-1]}"
+    return [plain(value) for value in values]
+
+
+def read_record(folder: Path) -> pl.DataFrame:
+    """Read the runs of a record."""
+    import polars as pl
+
+    path = folder / "runs.parquet"
+    if not path.is_file():
+        raise UserError(f"There is no record {folder}. Give a folder with runs.parquet in it.")
+    return pl.read_parquet(path)

@@ -1,0 +1,104 @@
+"""From runs to cells: the runs that differ in their seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.choices import UserError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Outcomes over two conditions, one grid for each stratum.
+
+    The seed is kept as an axis: runs at one seed share their support and their data, so that it is
+    seeds, not cells, that are independent.
+
+    Attributes
+    ----------
+    strata : list of tuple
+        Values of the columns that tell the strata apart.
+    rows, columns, seeds : list
+        Values of the two conditions and the seeds, in order.
+    outcome : array, shape (stratum, row, column, seed)
+        1 for a solved run, 0 for another, NaN where none was run.
+    """
+
+    strata: list[tuple[Any, ...]]
+    rows: list[Any]
+    columns: list[Any]
+    seeds: list[int]
+    outcome: NDArray[np.float64]
+
+    @cached_property
+    def runs(self) -> NDArray[np.int64]:
+        """Runs made, shape (stratum, row, column)."""
+        runs: NDArray[np.int64] = (~np.isnan(self.outcome)).sum(axis=-1)
+        return runs
+
+    @cached_property
+    def solved(self) -> NDArray[np.int64]:
+        """Runs that solved the task, shape (stratum, row, column)."""
+        solved: NDArray[np.int64] = np.nansum(self.outcome, axis=-1).astype(np.int64)
+        return solved
+
+    def complete(self) -> Grid:
+        """Keep the strata of which every cell has two runs or more."""
+        full = np.flatnonzero(np.all(self.runs > 1, axis=(1, 2)))
+        strata = [self.strata[place] for place in full]
+        return Grid(strata, self.rows, self.columns, self.seeds, self.outcome[full])
+
+
+def mixed(table: pl.DataFrame, conditions: Sequence[str]) -> str:
+    """Say what is wrong where runs share conditions and a seed; nothing where none do.
+
+    Such runs differ in something that is not asked for, and would stand for each other.
+    """
+    columns = list(dict.fromkeys([*conditions, "seed"]))
+    if table.select(columns).is_unique().all():
+        return ""
+    return (
+        f"several runs share {', '.join(columns)}: the sweep varies something else too; choose one "
+        "value of it by --set"
+    )
+
+
+def grid(table: pl.DataFrame, *, rows: str, columns: str, strata: Sequence[str]) -> Grid:
+    """Lay runs out as one grid a stratum."""
+    if clash := mixed(table, [*strata, rows, columns]):
+        raise UserError(f"{clash[0].upper()}{clash[1:]}.")
+    keys: list[tuple[Any, ...]] = sorted(set(table.select(strata).iter_rows())) if strata else [()]
+    conditions = [sorted(set(table[name])) for name in (rows, columns, "seed")]
+    places = [{value: i for i, value in enumerate(axis)} for axis in (keys, *conditions)]
+    outcome = np.full([len(index) for index in places], np.nan)
+    names = [*strata, rows, columns, "seed", "outcome"]
+    for *key, row, column, seed, ending in table.select(names).iter_rows():
+        values = (tuple(key), row, column, seed)
+        place = tuple(index[value] for index, value in zip(places, values, strict=True))
+        outcome[place] = ending == "SOLVED"
+    return Grid(keys, conditions[0], conditions[1], conditions[2], outcome)
+
+
+def compared(
+    table: pl.DataFrame, *, along: str, within: Sequence[str]
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Lay runs out for a comparison along one condition at fixed others.
+
+    Gives the values of `along` and the outcomes, shape (stratum, condition, seed), NaN where no run
+    was made: the strata that have two runs or more at every value. There may be none.
+    """
+    *strata, last = within
+    whole = grid(table, rows=along, columns=last, strata=strata)
+    shape = (-1, len(whole.rows), len(whole.seeds))
+    outcome = np.moveaxis(whole.outcome, 2, 1).reshape(shape)
+    full = np.all((~np.isnan(outcome)).sum(axis=2) > 1, axis=1)
+    return whole.rows, outcome[full]

@@ -1,0 +1,1 @@
+"""Estimates, intervals, tests and fits: arrays in, numbers out."""

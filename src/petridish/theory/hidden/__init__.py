@@ -1,0 +1,1 @@
+"""Theory of HP: Fourier gaps, disjoint PolyNets, one big step."""

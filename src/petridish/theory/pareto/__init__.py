@@ -1,0 +1,1 @@
+"""Theory of PF: what resources must at least be, what suffices, and classical solvers."""

@@ -1,0 +1,1 @@
+"""The engines, one file each, named as on the command line."""

@@ -1,0 +1,193 @@
+"""Finding and loading the library, and choosing among its instruction sets."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import petridish.training.native
+from petridish.choices import UserError, nearest
+
+ABI = 3  # PETRIDISH_ABI of native/petridish.h
+ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
+LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
+
+
+MAX_COEFFICIENTS = 16
+
+
+class Piece(ctypes.Structure):
+    """`petridish_piece`: rates and decays of W, b, v, β from a step on."""
+
+    _fields_ = [("start", c_int64), ("rate", c_double * 4), ("decay", c_double * 4)]
+
+
+class Stage(ctypes.Structure):
+    """`petridish_stage`: a part of a look at a sample."""
+
+    _fields_ = [("start", c_int64), ("stop", c_int64), ("limit", c_int64)]
+
+
+class Spec(ctypes.Structure):
+    """`petridish_spec`: everything a run depends on but its weights."""
+
+    _fields_ = [
+        ("n", c_int64),
+        ("width", c_int64),
+        ("batch_size", c_int64),
+        ("steps", c_int64),
+        ("m", c_int64),
+        ("loss", c_int32),
+        ("certify", c_int32),
+        ("activation", c_int32),
+        ("output", c_int32),
+        ("degree", c_int32),
+        ("n_coefficients", c_int32),
+        ("scale", c_double),
+        ("coefficients", c_double * MAX_COEFFICIENTS),
+        ("seed", c_uint64),
+        ("batches_key", c_uint64),
+        ("train_key", c_uint64),
+        ("noise_key", c_uint64),
+        ("train_inputs", c_void_p),
+        ("train_labels", c_void_p),
+        ("parity_mask", c_void_p),
+        ("support", c_void_p),
+        ("n_relevant", c_int64),
+        ("truth_table", c_void_p),
+        ("noise_below", c_uint64),
+        ("test_inputs", c_void_p),
+        ("test_labels", c_void_p),
+        ("n_test", c_int64),
+        ("evaluate_every", c_int64),
+        ("curves", c_int32),
+        ("n_stages", c_int32),
+        ("stages", POINTER(Stage)),
+        ("n_fit_stages", c_int64),
+        ("fit_stages", POINTER(Stage)),
+        ("n_pieces", c_int64),
+        ("pieces", POINTER(Piece)),
+    ]
+
+
+class State(ctypes.Structure):
+    """`petridish_state`: where a run stands."""
+
+    _fields_ = [
+        ("step", c_int64),
+        ("test_wrong", c_int64),
+        ("train_loss", c_double),
+        ("n_looks", c_int64),
+        ("fitted_at", c_int64),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "petridish_abi": (c_int32, []),
+    "petridish_isa_name": (c_char_p, [c_int32]),
+    "petridish_isa_runs": (c_int32, [c_int32]),
+    "petridish_begin": (c_void_p, [POINTER(Spec), c_int32, *[c_void_p] * 4]),
+    "petridish_end": (None, [c_void_p]),
+    "petridish_advance": (c_int32, [c_void_p, c_int64, c_int32]),
+    "petridish_read_state": (None, [c_void_p, POINTER(State)]),
+    "petridish_read_curves": (None, [c_void_p] * 5),
+    "petridish_read_weights": (None, [c_void_p] * 5),
+    "petridish_count_wrong": (c_int64, [c_void_p, c_void_p, c_void_p, c_int64]),
+    "petridish_words": (None, [c_uint64, c_uint64, c_int64, c_int64, c_void_p]),
+    "petridish_peak_flops": (c_double, [c_int32, c_double]),
+}
+
+
+def _find() -> Path | None:
+    if given := os.environ.get(LIBRARY_VARIABLE):
+        return Path(given)
+    for (
+        folder
+    ) in petridish.training.native.__path__:  # an editable install has the library elsewhere
+        for path in sorted(Path(folder).glob("petridish_native.*")):
+            return path
+    return None
+
+
+@cache
+def is_built() -> bool:
+    """Say whether this installation has the library."""
+    return _find() is not None
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Load the library."""
+    path = _find()
+    if path is None:
+        raise UserError(
+            "The native engine was not built. Install a C++ compiler and install petridish again."
+        )
+    given = LIBRARY_VARIABLE in os.environ
+    remedy = f"Correct {LIBRARY_VARIABLE}." if given else "Install petridish again."
+    try:
+        loaded = ctypes.CDLL(str(path))
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        raise UserError(f"The native engine cannot be loaded: {error}. {remedy}") from error
+    if loaded.petridish_abi() != ABI:
+        raise UserError(
+            f"The native engine at {path} is of another version of petridish (its interface is "
+            f"{loaded.petridish_abi()}, this one's is {ABI}). {remedy}"
+        )
+    return loaded
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """One of the sets that the kernels were compiled for; all give the same bits."""
+
+    index: int
+    name: str
+    runs_here: bool
+
+
+@cache
+def instruction_sets() -> tuple[InstructionSet, ...]:
+    """List the library's instruction sets, the fastest first."""
+    loaded = library()
+    found: list[InstructionSet] = []
+    while (name := loaded.petridish_isa_name(len(found))) is not None:
+        runs = bool(loaded.petridish_isa_runs(len(found)))
+        found.append(InstructionSet(len(found), name.decode(), runs))
+    return tuple(found)
+
+
+def chosen_set() -> InstructionSet:
+    """Give the fastest set that this processor has, or the one the environment asks for."""
+    here = {isa.name: isa for isa in instruction_sets() if isa.runs_here}
+    asked = os.environ.get(ISA_VARIABLE)
+    if not asked:
+        return next(iter(here.values()))
+    if asked not in here:
+        raise UserError(
+            f"{ISA_VARIABLE}={asked} asks for instructions that this processor, or this build, "
+            f"does not have. {nearest(asked, here)}"
+        )
+    return here[asked]
+
+
+def words(seed: int, key: int, start: int, count: int) -> NDArray[np.uint64]:
+    """Draw words of the stream (seed, key), as `petridish.seeds` does."""
+    drawn = np.empty(count, np.uint64)
+    library().petridish_words(seed, key, start, count, drawn.ctypes.data)
+    return drawn
+
+
+def peak_flops(seconds: float = 0.2) -> float:
+    """Measure floating-point operations a second of multiply-adds in registers, on one core."""
+    return float(library().petridish_peak_flops(chosen_set().index, seconds))
