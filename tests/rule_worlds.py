@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from petridish.chapters.pareto.rules.theorems import AboveTheBound, FrontierSlope
+from petridish.chapters.pareto.rules.tickets import TicketsWin
 from petridish.rules.claims import Judgement
-from petridish.rules.comparisons import BestOrTied, TicketsWin
+from petridish.rules.comparisons import BestOrTied
 from petridish.rules.outcomes import Groks
 from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
 

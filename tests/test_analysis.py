@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.rules.cells import Grid, grid
-from petridish.rules.claims import Beats, Claim, FrontierShrinks, Judgement, NeverDecreases, Verdict
+from petridish.rules.claims import Claim, Judgement, Verdict
 from petridish.rules.frontier import frontier_draws, frontier_index, sample_sizes
+from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
 from petridish.statistics.estimate import (
     bootstrap_median,
     censored_median,

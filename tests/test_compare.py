@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 from petridish import estimator
-from petridish.choices import UserError
 from petridish.compare import comparison, examine, read_table
 from petridish.compare import methods as fitting
 from petridish.compare.comparison import compare
 from petridish.compare.describe import Examples
 from petridish.compare.methods import FOREST, GUESS, MLP, Fit, fit_one, methods
 from petridish.compare.splits import divide
+from petridish.errors import UserError
 from tests.messy_tables import messy
 
 

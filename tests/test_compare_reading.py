@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
 from petridish.compare import examine, read_table
 from petridish.compare.values import write_number
+from petridish.errors import UserError
 from tests.messy_tables import messy
 
 # Reading

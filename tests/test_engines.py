@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from petridish.choices import UserError, describe
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import (
     MLP,
     Bernoulli,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.preprocessing import StandardScaler
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.estimator.features import LARGEST, Columns, Preprocessing, Quantiles, Scale
 from petridish.estimator.rows import merge_rows, n_rows_meant
 

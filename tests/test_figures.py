@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import class_map, success_heat_map
 from petridish.figures.slices import success_slices

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
+from petridish.chapters.tables.errors import errors_of, ranking
 from petridish.chapters.tables.figures import (
     GOLD,
     critical_difference,
@@ -22,7 +23,7 @@ from petridish.chapters.tables.figures import (
 from petridish.chapters.tables.figures import _levels as levels
 from petridish.chapters.tables.rules import width_gains
 from petridish.figures.style import NothingToDraw, save_png
-from petridish.statistics.paired import errors_of, mean_over_tasks, ranking
+from petridish.statistics.paired import mean_over_tasks
 from tests.tabular_worlds import (
     SAMPLES,
     Method,

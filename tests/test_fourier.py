@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import (
     ACTIVATIONS,
     Activation,

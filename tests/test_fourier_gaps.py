@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, Activation, DisjointPolyNet, Oscillating, PolyNet, Power, Sine
 from petridish.tasks import SparseParity, Task
 from petridish.theory.fourier import (

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError, describe, parse_choice
+from petridish.choices import describe, parse_choice
+from petridish.errors import UserError
 from petridish.groups import cyclic, find_group, symmetric
 from petridish.models import MLP, Homogeneous, ParityTransformer, PolyNet, Power, Sine
 from petridish.sweeps.sweep import KINDS

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.groups import Group, find_group, product, real_irreps
 from petridish.groups.irreps import on_classes
 

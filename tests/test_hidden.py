@@ -8,7 +8,8 @@ from petridish.chapters import EXPERIMENTS, HIDDEN
 from petridish.chapters.hidden.experiments.shared import architecture
 from petridish.chapters.hidden.experiments.space import LESS_ROBUST, RATES, ROBUST
 from petridish.chapters.hidden.rules.architectures import numeral
-from petridish.choices import UserError, describe
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import DisjointPolyNet, SymmetricSigns
 from petridish.tasks import SparseParity
 from petridish.training import Greedy, RunSpec, choose_engine

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.groups import Group, cyclic, find_group, real_irreps
 from petridish.theory.features.margin_networks import (
     Neurons,

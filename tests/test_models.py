@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from petridish.choices import UserError, describe, parse_choice
+from petridish.choices import describe, parse_choice
+from petridish.errors import UserError
 from petridish.models import (
     ACTIVATIONS,
     INITS,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, DisjointPolyNet, Identity, Oscillating
 from petridish.tasks import SparseMajority, SparseParity
 from petridish.tasks.base import OnSupport

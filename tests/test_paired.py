@@ -12,27 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
-from petridish.statistics.paired import (
+from petridish.chapters.tables.errors import (
     BestErrors,
-    Ranking,
     best_errors,
+    errors_of,
+    ranking,
+    size_classes,
+    whole_classes,
+    with_families,
+)
+from petridish.errors import UserError
+from petridish.statistics.paired import (
+    Ranking,
     best_in_hindsight,
     crossed_best,
-    errors_of,
     friedman,
     mean_over_tasks,
     medians,
     paired_test,
     rank_methods,
-    ranking,
     ranks_of,
     signed_rank,
     significant,
-    size_classes,
     task_means,
-    whole_classes,
-    with_families,
 )
 
 Floats = NDArray[np.float64]

@@ -14,16 +14,18 @@ from petridish.chapters.hidden.rules.plateaus import (
     HasPlateau,
     NoPlateau,
     configuration_names,
+    with_plateaus,
+)
+from petridish.rules.outcomes import with_classes
+from petridish.statistics.estimate import median_interval
+from petridish.statistics.transitions import (
     grokking_delay,
     plateau_fraction,
     plateau_length,
     sharpness,
     transition_length,
     transition_time,
-    with_plateaus,
 )
-from petridish.rules.outcomes import with_classes
-from petridish.statistics.estimate import median_interval
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,

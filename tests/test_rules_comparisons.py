@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from petridish.chapters.pareto.rules.tickets import TicketsWin
 from petridish.rules.claims import Finding
-from petridish.rules.comparisons import BestOrTied, TicketsWin
+from petridish.rules.comparisons import BestOrTied
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,

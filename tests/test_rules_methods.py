@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from petridish.chapters.tables.errors import errors_of
 from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
@@ -17,8 +18,8 @@ from petridish.chapters.tables.rules import (
     WidthHelps,
 )
 from petridish.chapters.tables.summaries import fit_seconds, mean_errors, table_2
-from petridish.choices import UserError
-from petridish.statistics.paired import crossed_best, errors_of
+from petridish.errors import UserError
+from petridish.statistics.paired import crossed_best
 from petridish.tasks.table_files import TABLE_2
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.tabular_worlds import (

@@ -10,16 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.hidden.rules.scaling import (
-    Cell,
-    Elbow,
-    PowerLaw,
-    ScalesAsPowerOfN,
-    cells_of,
-    find_break,
-    fit_power_law,
-)
+from petridish.chapters.hidden.rules.scaling import Elbow, ScalesAsPowerOfN, cells_of
 from petridish.statistics.estimate import censored_median
+from petridish.statistics.power_laws import Cell, PowerLaw, find_break, fit_power_law
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import SIZES, curves, draw_less
 

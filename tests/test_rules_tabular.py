@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from petridish.chapters.tables.errors import errors_of
 from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
@@ -22,7 +23,6 @@ from petridish.chapters.tables.rules import (
     width_gains,
 )
 from petridish.rules.claims import Finding
-from petridish.statistics.paired import errors_of
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.tabular_worlds import (
     CONTENDERS,

@@ -16,7 +16,7 @@ from petridish.chapters.hidden.rules.scaling import (
     ScalesAsPowerOfN,
     UpperTailShrinks,
 )
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import Floats, Times, curves, draw_less, lognormal, widths

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.seeds import Streams, name_key, unpack_bits
 
 SEEDS = st.integers(0, 2**64 - 1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.theory.pareto.solvers import (
     SOLVERS,
     decode,

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.estimator.features import Columns
 from petridish.estimator.fitting import STACK
 from petridish.estimator.importance import movement, shares, weighted_variance

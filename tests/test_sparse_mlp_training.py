@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.estimator.dropout import DropoutMembers
 from petridish.estimator.fitting import Recipe, Sample, auto_batch, auto_rate, train_members
 from petridish.estimator.relevance import relevance, weighing_members

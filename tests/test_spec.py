@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError, describe, nearest, parse_choice, split
+from petridish.choices import describe, parse_choice, split
+from petridish.errors import UserError, nearest
 from petridish.models import MLP, Identity, Sparse
 from petridish.sweeps import load_user_file
 from petridish.sweeps.sweep import KINDS

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, Sparse
 from petridish.store import Store, StoreError, check, compact, export
 from petridish.tasks import SparseParity

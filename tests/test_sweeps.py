@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, Paired, Sparse, Uniform
 from petridish.store import Store, to_table
 from petridish.sweeps import Summary, Sweep, run_sweep

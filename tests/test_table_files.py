@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.tasks.table import Table, find_table, find_tables
 from petridish.tasks.table_files import BENCHMARK, TABLE_2, fetch_table, load
 from tests.small_tables import ROWS, see_no_tables, small_folder, small_table

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError, describe, parse_choice
+from petridish.choices import describe, parse_choice
+from petridish.errors import UserError
 from petridish.tasks import table_files as tables
 from petridish.tasks.table import Table, find_table
 from petridish.tasks.table_files import content_digest, load

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError, describe, parse_choice
+from petridish.choices import describe, parse_choice
+from petridish.errors import UserError
 from petridish.sweeps.sweep import KINDS
 from petridish.tasks import (
     TASKS,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.chapters.pareto.experiments.mechanisms import over_sparse
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, OverSparse
 from petridish.theory import over_sparse_biases, over_sparse_constants, population_gradient
 from petridish.training.data import initial_weights

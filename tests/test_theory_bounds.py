@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.theory.majority import rho
 from petridish.theory.pareto.bounds import (
     ambiguity,

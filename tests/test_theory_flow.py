@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.theory.hidden.polynet_bounds import (
     adaptive_rates,
     adaptive_sgd,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.theory.majority import half_coefficient, majority_coefficient, rho
 from petridish.theory.pareto.gradients import (
     Regime,

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.theory.pareto.recovery import (
     Found,
     label_sums,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, Sparse, Uniform
 from petridish.tasks import SparseParity
 from petridish.training import Data, Evaluation, RunSpec, Silent, Ticket, Training, load_engine

@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from petridish.choices import UserError, describe
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import (
     MLP,
     Constant,

@@ -12,16 +12,10 @@ from scipy.special import stdtrit
 from scipy.stats import f, norm
 
 from petridish.chapters.hidden.figures.luck import variance_curves
-from petridish.choices import UserError
+from petridish.chapters.hidden.rules.variance import InitialisationExplains, log_times
+from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
-from petridish.statistics.random_effects import (
-    InitialisationExplains,
-    LogTimes,
-    RandomEffects,
-    anova_icc,
-    explained_share,
-    log_times,
-)
+from petridish.statistics.random_effects import LogTimes, RandomEffects, anova_icc, explained_share
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
 Floats = NDArray[np.float64]

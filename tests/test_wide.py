@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models import MLP, Identity, Sparse, Uniform
 from petridish.tasks import SparseParity
 from petridish.tasks.table import find_table

@@ -1,4 +1,4 @@
-"""Names that people type: choices written as text, and the nearest known name to a wrong one.
+"""Choices written as text, and read back.
 
 A *choice* is a frozen dataclass with a class attribute `name`: an initialisation, a loss, a task.
 Its text is the name with its arguments, `sparse(2)`; a name alone where it has none, `uniform`.
@@ -7,40 +7,17 @@ Its text is the name with its arguments, `sparse(2)`; a name alone where it has 
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
+
+from petridish.errors import UserError, nearest
 
 LATER = {"later": True}
 """Metadata of a field that came after runs were stored: at its default it is no part of their name.
 
 So a class may gain a choice without making every run kept so far a stranger.
 """
-
-
-class UserError(ValueError):
-    """A mistake of the user's: one clear sentence says what was wrong, what was given, what to do.
-
-    The command line prints the sentence and ends with exit code 2.
-    """
-
-
-def check_whole(owner: str, least: int, **values: object) -> None:
-    """Refuse a value that is not a whole number of at least `least`."""
-    for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise UserError(f"{owner}: {name}={value!r}. Give a whole number of at least {least}.")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known names are close to `name`, as the end of an error message."""
-    names = sorted(known)
-    closeness = {n: difflib.SequenceMatcher(None, name.lower(), n.lower()).ratio() for n in names}
-    best = max(closeness.values(), default=0.0)
-    if best < 0.6:
-        return f"Known: {', '.join(names)}."
-    return f"Did you mean {' or '.join(n for n in names if closeness[n] > best - 0.1)}?"
 
 
 def describe(value: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
 from petridish.rules.claims import Claim, Finding, Verdict, nothing

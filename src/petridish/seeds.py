@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from petridish.chapters.hidden.experiments import times as hidden_times
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 from petridish.experiment import Experiment
 
 PARETO = (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, TABULAR, DEFAULT, THEORY)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl

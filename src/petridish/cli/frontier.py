@@ -1,4 +1,4 @@
-"""The command that trades resources for each other: frontier."""
+"""`petridish frontier`: trade data, width, steps and restarts for each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from petridish.choices import UserError, nearest
 from petridish.cli.common import (
     DEFAULT_STORE,
     Id,
@@ -22,6 +21,7 @@ from petridish.cli.common import (
     print_json,
     read_runs,
 )
+from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

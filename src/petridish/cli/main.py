@@ -11,13 +11,18 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from petridish import __version__
-from petridish.choices import UserError
-from petridish.cli import frontier as trading
-from petridish.cli import plan as catalogue
-from petridish.cli import run as running
-from petridish.cli import store as storing
-from petridish.cli import tabular_bench as tables
-from petridish.cli import tabular_compare as tabular
+from petridish.cli import store, tabular_bench, tabular_compare, tabular_fetch
+from petridish.cli.bench import bench
+from petridish.cli.demo import demo
+from petridish.cli.figure import figure
+from petridish.cli.frontier import frontier
+from petridish.cli.list import list_experiments
+from petridish.cli.plan import plan
+from petridish.cli.record import record
+from petridish.cli.report import report
+from petridish.cli.run import run
+from petridish.cli.verdicts import verdicts
+from petridish.errors import UserError
 
 INTERRUPTED = 130
 
@@ -39,24 +44,14 @@ def _main(
         raise typer.Exit
 
 
-for function in (
-    running.demo,
-    catalogue.list_experiments,
-    running.run,
-    catalogue.plan,
-    catalogue.verdicts,
-    catalogue.figure,
-    trading.frontier,
-    catalogue.report,
-    catalogue.record,
-    catalogue.bench,
-):
-    name = "list" if function is catalogue.list_experiments else function.__name__
-    app.command(name)(function)
-app.add_typer(storing.app, name="store")
-tabular.app.command()(tables.bench)
-tabular.app.command()(tables.fetch)
-app.add_typer(tabular.app, name="tabular")
+app.command()(demo)
+app.command("list")(list_experiments)
+for function in (run, plan, verdicts, figure, frontier, report, record, bench):
+    app.command()(function)
+app.add_typer(store.app, name="store")
+tabular_compare.app.command()(tabular_bench.bench)
+tabular_compare.app.command()(tabular_fetch.fetch)
+app.add_typer(tabular_compare.app, name="tabular")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Commands that train networks: demo and run."""
+"""`petridish run`: train what is missing, and say what came out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from petridish.cli.common import (
-    DEFAULT_OUT,
     DEFAULT_STORE,
     Id,
     Json,
-    Out,
     Scale,
     Settings,
     StoreDir,
@@ -31,33 +29,13 @@ if TYPE_CHECKING:
     from petridish.rules.claims import Verdict
     from petridish.sweeps import Summary, Sweep
 
+
 Engine = Annotated[str, typer.Option(help="auto, native, wide, torch, reference or fit.")]
 Executor = Annotated[str, typer.Option(help="local (one process a core) or inline (this one).")]
 Jobs = Annotated[int | None, typer.Option(help="Worker processes; one a core if not given.")]
 Adaptive = Annotated[
     bool, typer.Option("--adaptive", help="More seeds only where success may be ½.")
 ]
-
-
-def demo(store: StoreDir = DEFAULT_STORE, out: Out = DEFAULT_OUT) -> int:
-    """Train a frontier of a thousand networks; judge and draw it."""
-    from petridish.cli.plan import write_figures, write_report
-
-    experiment, scale, sweep = find_sweep("PF-1", "demo", None)
-    typer.echo(f"{experiment.id}: {experiment.title}")
-    typer.echo(f"{len(sweep)} networks, {sweep.base.training.steps} steps each at most.\n")
-    summary = carry_out(experiment, sweep, store, quiet=False)
-    reading = read_runs(store)
-    runs = sweep.among(reading.table)
-    verdicts = experiment.judge(runs)
-    typer.echo(text_frontier(runs))
-    print_verdicts(experiment, verdicts)
-    print_summary(summary)
-    files = write_figures(experiment, sweep, runs, out, scale)
-    page = write_report([(experiment, scale, sweep)], store, out / "report.html", reading)
-    typer.echo("\nPictures: " + ", ".join(str(file) for file in files))
-    typer.echo(f"Report:   {page}")
-    return exit_code(reading.problems)
 
 
 def run(

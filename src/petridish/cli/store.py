@@ -1,4 +1,4 @@
-"""Commands that look after a store: check, compact, export."""
+"""`petridish store`: check, compact, export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands for the tables of the benchmark: bench and fetch."""
+"""`petridish tabular bench`: the benchmark's tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from petridish.choices import UserError
 from petridish.cli.common import (
     DEFAULT_OUT,
     DEFAULT_STORE,
@@ -22,9 +21,11 @@ from petridish.cli.common import (
     read_runs,
 )
 from petridish.cli.run import Jobs, carry_out, print_summary, print_verdicts
+from petridish.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl
+
 
 DataDir = Annotated[
     Path | None,
@@ -47,7 +48,7 @@ def bench(
     json: Json = False,
 ) -> int:
     """Run the benchmark's tables: networks, forests, boosting; judge, tabulate and draw them."""
-    from petridish.cli.plan import write_figures
+    from petridish.cli.figure import write_figures
 
     if data is not None:
         if not data.is_dir():
@@ -79,19 +80,6 @@ def bench(
     for file in write_figures(experiment, sweep, runs, out, scale):
         typer.echo(str(file))
     return exit_code(reading.problems)
-
-
-def fetch(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]…", help="All 16, if none given.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder; the cache if not given.")] = None,
-) -> None:
-    """Fetch tables of the benchmark from OpenML, and note their hashes."""
-    from petridish.tasks.table_files import BENCHMARK, fetch_table
-
-    for name in names or [table.name for table in BENCHMARK]:
-        typer.echo(str(fetch_table(name, out)))
 
 
 def as_text(table: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Commands for tables: compare."""
+"""`petridish tabular compare`: methods on a table of the user's own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from petridish.choices import UserError, nearest
 from petridish.cli.common import DEFAULT_OUT, Json, print_json
+from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from petridish.compare import Comparison, Description

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from petridish.choices import UserError, check_whole
 from petridish.compare.describe import Examples
 from petridish.compare.methods import FOREST, Fit, fit_one, methods
 from petridish.compare.splits import drawn_rows, largest_training, test_rows, training_sizes
+from petridish.errors import UserError, check_whole
 
 REPEATS, FEWEST_REPEATS = 10, 3
 SECONDS = 180.0

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, nearest
 from petridish.compare.values import (
     Column,
     Values,
@@ -22,6 +21,7 @@ from petridish.compare.values import (
     describe_column,
     shortened,
 )
+from petridish.errors import UserError, nearest
 
 Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]

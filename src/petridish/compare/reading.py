@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
 """What counts as no value in a CSV file, in columns of text too."""

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 Kind = Literal[
     "numeric",

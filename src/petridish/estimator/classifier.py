@@ -12,7 +12,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.estimator.features import Preprocessing
 from petridish.estimator.fitting import RateSchedule
 from petridish.estimator.sparse_mlp import Floats, Kinks, SparseMLPBase

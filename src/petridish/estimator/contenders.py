@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.models import Parameter
 from petridish.tasks import Task
 from petridish.training.numerics import settled

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 
 
 def whole(estimator: object, name: str, *, least: int = 1, otherwise: str = "") -> int:

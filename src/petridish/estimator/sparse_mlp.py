@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.estimator.clock import Clock, deal_folds, most_steps, usual_steps
 from petridish.estimator.features import Columns, Preprocessing
 from petridish.estimator.fitting import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.figures.style import BLUE, GREY, caption, house_style
 
 if TYPE_CHECKING:

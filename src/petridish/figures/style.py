@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from math import factorial, prod
 
 import numpy as np
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.groups.multiplication import Group
 
 MOST = 720  # elements: the table of a larger group is checked for minutes

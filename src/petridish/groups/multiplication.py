@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 Places = NDArray[np.intp]
 

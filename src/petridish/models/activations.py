@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from petridish.choices import check_whole
+from petridish.errors import check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

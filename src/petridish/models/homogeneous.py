@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.choices import UserError, check_whole, describe
+from petridish.choices import describe
+from petridish.errors import UserError, check_whole
 from petridish.models.activations import Identity, Power, ReLU
 from petridish.models.base import Parameter
 

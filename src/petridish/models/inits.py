@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from petridish.choices import LATER, UserError, check_whole
+from petridish.choices import LATER
+from petridish.errors import UserError, check_whole
 from petridish.models.base import Init, Parameter, Weights
 from petridish.seeds import Streams
 

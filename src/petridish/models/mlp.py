@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from petridish.choices import LATER, UserError, check_whole
+from petridish.choices import LATER
+from petridish.errors import UserError, check_whole
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
 

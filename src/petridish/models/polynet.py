@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.models.base import Parameter
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.choices import check_whole
+from petridish.errors import check_whole
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
 

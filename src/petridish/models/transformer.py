@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.choices import check_whole
+from petridish.errors import check_whole
 from petridish.models.base import Parameter
 
 if TYPE_CHECKING:

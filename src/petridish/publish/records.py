@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish import __version__
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.training import plain
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from petridish import __version__
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.experiment import Draw, Experiment
 from petridish.rules.claims import Verdict
 from petridish.sweeps.sweep import Sweep

@@ -1,27 +1,10 @@
-"""Tables in, numbers out: estimates with intervals, tests, claims and verdicts."""
+"""Claims, and the rules that judge them: tables in, findings out."""
 
-from petridish.rules.claims import (
-    Beats,
-    Claim,
-    Finding,
-    FrontierShrinks,
-    Judgement,
-    NeverDecreases,
-    Rule,
-    Verdict,
-    nothing,
-)
-from petridish.rules.comparisons import BestOrTied, TicketsWin
+from petridish.rules.claims import Claim, Finding, Judgement, Rule, Verdict, nothing
+from petridish.rules.comparisons import BestOrTied
 from petridish.rules.outcomes import Groks
+from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
 from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
-from petridish.statistics.estimate import (
-    anytime_interval,
-    bootstrap_median,
-    censored_median,
-    mean_difference,
-    wilson_interval,
-)
-from petridish.statistics.trend import decrease_test, holm, trend_test
 
 __all__ = [
     "Beats",
@@ -35,16 +18,7 @@ __all__ = [
     "Quicker",
     "Rule",
     "SlowAtTheEdge",
-    "TicketsWin",
     "Valley",
     "Verdict",
-    "anytime_interval",
-    "bootstrap_median",
-    "censored_median",
-    "decrease_test",
-    "holm",
-    "mean_difference",
     "nothing",
-    "trend_test",
-    "wilson_interval",
 ]

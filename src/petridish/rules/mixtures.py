@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.rules.cells import mixed
 from petridish.statistics.estimate import anytime_interval
 

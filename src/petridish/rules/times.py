@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, Judgement, by_interval, nothing
+from petridish.statistics.estimate import FEWEST
 
 if TYPE_CHECKING:
     import polars as pl
 
 Floats = NDArray[np.float64]
 RESAMPLES = 2_000
-FEWEST = 5  # seeds: of fewer a bootstrap knows too little
 
 
 def solved_times(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+FEWEST = 5  # seeds: of fewer a bootstrap knows too little
 
 
 def wilson_interval(

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.store.columns import CURVES, FIXED, came_later, to_table
 from petridish.training import SCHEMA, RunRecord
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 from petridish.store.columns import CURVES
 from petridish.store.files import Store
 

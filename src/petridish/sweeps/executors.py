@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.sweeps.batches import Batch, run_cost
 from petridish.sweeps.userfile import load_user_file
 from petridish.training import Outcome, RunRecord, load_engine

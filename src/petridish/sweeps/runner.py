@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 from petridish.sweeps.adaptive import allocate
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work

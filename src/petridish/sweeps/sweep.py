@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from petridish.choices import UserError, nearest, parse_choice, parse_value, split
+from petridish.choices import parse_choice, parse_value, split
+from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS
 from petridish.tasks import TASKS
 from petridish.training import LOSSES, OPTIMISERS, PENALTIES, SEED_TEXT, RunSpec, cell_text

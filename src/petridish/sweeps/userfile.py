@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 
 def load_user_file(path: Path) -> ModuleType:

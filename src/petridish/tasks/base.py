@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams, Words, unpack_bits
 
 Bits = NDArray[np.uint8]

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.tasks.base import Bits, OnSupport
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.groups import Group, find_group
 from petridish.seeds import Streams
 from petridish.tasks.base import Examples

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams
 from petridish.tasks.base import Examples
 from petridish.tasks.table_files import BENCHMARK, MOST_CLASSES, Content, find_file, load

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, nearest
+from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,10 +1,9 @@
 """Theory as plain functions on numbers: what the papers prove, made to be computed and checked.
 
-`majority` and `gradients` give exact Fourier coefficients and population gradients, `neurons` how
-likely good neurons are, `bounds` what resources must at least be, `over_sparse` and `under_sparse`
-what the two upper bounds build. docs/theory.md says how each is checked, and where a text fails.
-HP's theory is in modules of its own, to be named in full: `fourier` and `gaps`, `polynet_flow` and
-`polynet_bounds`, `one_step` (docs/theory-hidden.md).
+`fourier` and `majority` belong to no paper. `pareto` has PF's theory, whose functions can be
+imported from here: exact population gradients, how likely good neurons are, what resources must at
+least be, what the two upper bounds build (docs/theory.md), and classical solvers. `hidden` has HP's
+(docs/theory-hidden.md), `features` the maximum margins of TH Ch. 7 (docs/theory-margins.md).
 """
 
 from petridish.theory.majority import (

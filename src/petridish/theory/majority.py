@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 
 Tie = Literal[-1, 0, 1]
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.models.base import Weights
 from petridish.seeds import Streams
 from petridish.tasks import Examples, Finite

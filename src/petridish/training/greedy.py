@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Uniform
 from petridish.models.base import Parameter, Weights
 from petridish.training.optimisers import Factors, Piece, Schedule, per_layer

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 if TYPE_CHECKING:
     from torch import Tensor

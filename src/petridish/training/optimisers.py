@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 
 
 @dataclass(frozen=True)

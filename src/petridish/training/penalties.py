@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.choices import UserError, describe
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import Model, Parameter
 
 if TYPE_CHECKING:

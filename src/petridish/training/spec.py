@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
-from petridish.choices import LATER, UserError, check_whole, describe, nearest
+from petridish.choices import LATER, describe
+from petridish.errors import UserError, check_whole, nearest
 from petridish.models import MLP, Init, Model, Parameter, Uniform
 from petridish.tasks import Finite, Task
 from petridish.training.instruments import INSTRUMENTS

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Sparse
 from petridish.models.base import Parameter, Weights
 from petridish.training.spec import RunSpec

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.chapters.tables.errors import (
+    BestErrors,
+    Errors,
+    best_errors,
+    errors_of,
+    ranking,
+    whole_classes,
+    with_families,
+)
 from petridish.chapters.tables.rules import (
     DENSE,
     FOREST,
@@ -32,18 +41,7 @@ from petridish.figures.style import (
     shades,
 )
 from petridish.statistics.estimate import bootstrap_median
-from petridish.statistics.paired import (
-    BestErrors,
-    Errors,
-    Ranking,
-    best_errors,
-    errors_of,
-    mean_over_tasks,
-    medians,
-    ranking,
-    whole_classes,
-    with_families,
-)
+from petridish.statistics.paired import Ranking, mean_over_tasks, medians
 
 if TYPE_CHECKING:
     import polars as pl

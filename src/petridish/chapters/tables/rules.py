@@ -17,21 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.chapters.tables.errors import SAMPLES, TASK, Errors, errors_of, with_families
 from petridish.rules.claims import Finding, Judgement, by_interval, nothing
 from petridish.statistics.paired import (
     CROSSED,
-    SAMPLES,
-    TASK,
     Difference,
-    Errors,
     best_in_hindsight,
     crossed_best,
-    errors_of,
     mean_over_tasks,
     paired_test,
     significant,
     task_means,
-    with_families,
 )
 
 if TYPE_CHECKING:

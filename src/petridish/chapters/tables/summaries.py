@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from petridish.chapters.tables.rules import FOREST, MLP
-from petridish.statistics.paired import (
+from petridish.chapters.tables.errors import (
     SAMPLES,
     TASK,
     Errors,
-    average_ranks,
     best_errors,
     errors_of,
-    medians,
     size_classes,
     with_families,
 )
+from petridish.chapters.tables.rules import FOREST, MLP
+from petridish.statistics.paired import average_ranks, medians
 
 if TYPE_CHECKING:
     import polars as pl

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.majority import majority_coefficient
 from petridish.theory.pareto.over_sparse import parity_of_sum
 from petridish.theory.pareto.recovery import label_sums

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.hidden.polynet_flow import PLATEAU, Flow, products_of_others, start_weights
 
 Floats = NDArray[np.float64]

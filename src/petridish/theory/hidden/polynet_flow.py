@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 
 Floats = NDArray[np.float64]
 Start = Literal["ones", "signs", "gaussian"]

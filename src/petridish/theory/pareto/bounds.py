@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.pareto.gradients import over_sparse_constants
 from petridish.theory.pareto.over_sparse import OFFSET, second_layer
 

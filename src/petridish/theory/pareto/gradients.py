@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.majority import half_coefficient, majority_coefficient, step_coefficient
 
 Floats = NDArray[np.float64]

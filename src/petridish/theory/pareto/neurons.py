@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 
 
 def good_chance(n: int, k: int, s: int) -> Fraction:

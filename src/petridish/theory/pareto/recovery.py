@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.pareto.under_sparse import Threshold, UnderSparse
 
 Floats = NDArray[np.float64]

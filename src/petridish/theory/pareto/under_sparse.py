@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.theory.pareto.gradients import population_gradient, under_sparse_constants
 from petridish.theory.pareto.over_sparse import parity_of_sum
 

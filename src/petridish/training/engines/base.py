@@ -7,7 +7,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
-from petridish.choices import UserError, describe, nearest
+from petridish.choices import describe
+from petridish.errors import UserError, nearest
 from petridish.models import MLP, InfiniteZigzag, Oscillating, PolyNet, Power, ReLU, Sine, Zigzag
 from petridish.tasks import SparseParity, Table
 from petridish.tasks.base import OnSupport

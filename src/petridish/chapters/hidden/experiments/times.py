@@ -15,10 +15,10 @@ from petridish.chapters.hidden.rules.scaling import (
     ScalesAsPowerOfN,
     UpperTailShrinks,
 )
+from petridish.chapters.hidden.rules.variance import InitialisationExplains
 from petridish.experiment import Experiment
 from petridish.models import Seeded, Uniform
 from petridish.rules.claims import Claim
-from petridish.statistics.random_effects import InitialisationExplains
 from petridish.sweeps import Sweep
 from petridish.tasks import SparseParity
 

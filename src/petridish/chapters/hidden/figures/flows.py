@@ -255,7 +255,7 @@ def _success(panel: Any, runs: pl.DataFrame) -> None:
 
 
 def _recovery(panel: Any, n: int, k: int, sizes: list[float]) -> None:
-    from petridish.choices import UserError
+    from petridish.errors import UserError
     from petridish.statistics.estimate import wilson_interval
     from petridish.theory.hidden.one_step import (
         gap_samples,

@@ -204,7 +204,7 @@ def variance_curves(table: pl.DataFrame, title: str, *, width: int | None = None
 
 
 def _explained(table: pl.DataFrame) -> str:
-    from petridish.statistics.random_effects import InitialisationExplains
+    from petridish.chapters.hidden.rules.variance import InitialisationExplains
 
     found = InitialisationExplains().judge(table, 0.05)
     if math.isnan(found.estimate):

@@ -105,12 +105,8 @@ def configuration_curves(table: pl.DataFrame, title: str) -> Figure:
     after the last success, or at four times the median one. Each panel gives the median fraction of
     time on the plateau.
     """
-    from petridish.chapters.hidden.rules.plateaus import (
-        configurations,
-        curves,
-        full_name,
-        plateau_fraction,
-    )
+    from petridish.chapters.hidden.rules.plateaus import configurations, curves, full_name
+    from petridish.statistics.transitions import plateau_fraction
 
     kept = _with_curves(table)
     parts = configurations(kept)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.chapters.hidden.rules.architectures import NAMES
-from petridish.chapters.hidden.rules.scaling import CURVES, TASKS, Cell, cells_of, fit_power_law
+from petridish.chapters.hidden.rules.scaling import CURVES, TASKS, cells_of
 from petridish.figures.style import (
     BLUE,
     GREY,
@@ -20,6 +20,7 @@ from petridish.figures.style import (
     sample_label,
     shades,
 )
+from petridish.statistics.power_laws import Cell, fit_power_law
 
 if TYPE_CHECKING:
     import polars as pl

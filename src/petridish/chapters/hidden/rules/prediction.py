@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.chapters.hidden.rules.plateaus import CHANCE
 from petridish.chapters.hidden.rules.watched import (
     ERROR,
     LOSS,
@@ -21,6 +20,7 @@ from petridish.chapters.hidden.rules.watched import (
     watched_pairs,
 )
 from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.statistics.transitions import CHANCE
 
 if TYPE_CHECKING:
     import polars as pl

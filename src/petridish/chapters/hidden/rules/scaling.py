@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.chapters.hidden.rules.architectures import NUMERALS, with_architectures
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, Judgement, by_interval, nothing
-from petridish.rules.times import FEWEST
+from petridish.statistics.estimate import FEWEST
+from petridish.statistics.power_laws import Cell, find_break, fit_power_law, known_medians
 from petridish.statistics.trend import holm
 
 if TYPE_CHECKING:
@@ -24,104 +24,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Key = tuple[Any, ...]
-RESAMPLES = 20_000  # a redrawn quantile costs one number, whatever the number of runs
-NULL_DRAWS = 20_000
 CURVES = ("architecture", "task.k")  # what tells HP's scaling curves apart
 TASKS = ("task.n", "task.k")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The runs of one condition, whose seeds alone differ.
-
-    Attributes
-    ----------
-    at : float
-        The value of the condition, such as n or r.
-    times : array
-        Steps to success from the soonest on, infinite for a run not solved within the budget.
-    every : int
-        Steps between two looks: a run found solved at t was solved after t − every.
-    budget : int
-        Steps after which a run counts as not solved.
-    """
-
-    at: float
-    times: Floats
-    every: int
-    budget: int
-
-    @property
-    def solved(self) -> int:
-        """Runs that were solved."""
-        return int(np.isfinite(self.times).sum())
-
-    @cached_property
-    def spread(self) -> Floats:
-        """The times, those that one look found spread evenly over the steps since the last look.
-
-        Where a run takes tens of steps and a look comes every 10, times rounded up to looks would
-        bend a power law: by 5 steps on average, much for a short time and little for a long one.
-        """
-        known = self.times[: self.solved]
-        _, first, tie, count = np.unique(
-            known, return_index=True, return_inverse=True, return_counts=True
-        )
-        place = (np.arange(len(known)) - first[tie] + 0.5) / count[tie]
-        # Solved before the first step: there is no earlier look, and a logarithm needs a number.
-        between = np.maximum(known - self.every * (1 - place), 0.5)
-        return np.concatenate([between, self.times[self.solved :]])
-
-    def quantile(self, share: float = 0.5) -> float:
-        """Give the time by which `share` of the runs are solved; infinite where fewer are."""
-        return float(self.spread[_rank(share, len(self.times)) - 1])
-
-    def interval(self, share: float = 0.5, *, level: float = 0.95) -> tuple[float, float]:
-        r"""Bound a quantile by the percentile bootstrap, exactly; an end may be infinite.
-
-        Of N runs drawn anew, the one of rank i is number :math:`\lfloor N U \rfloor` of the runs
-        in order, counted from 0, where U, the i-th smallest of N uniform numbers, has the
-        distribution Beta(i, N − i + 1). Its quantiles need no drawing.
-        """
-        from scipy.special import betaincinv  # slow to import
-
-        runs = len(self.times)
-        rank = _rank(share, runs)
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        places = np.floor(runs * betaincinv(rank, runs - rank + 1, tails)).astype(int)
-        low, high = self.spread[np.minimum(places, runs - 1)]
-        return float(low), float(high)
-
-    def redrawn(self, shares: Sequence[float], rng: np.random.Generator) -> Floats:
-        """Give quantiles of runs drawn anew, jointly, shape (resample, share); shares rise."""
-        runs = len(self.times)
-        below, before, drawn = np.zeros(RESAMPLES), 0, []
-        for share in shares:
-            rank = _rank(share, runs)
-            if rank > before:  # the ranks between two are Beta again, in what is left above
-                part = rng.beta(rank - before, runs - rank + 1, RESAMPLES)
-                below, before = below + (1 - below) * part, rank
-            drawn.append(self.spread[np.minimum((runs * below).astype(int), runs - 1)])
-        return np.stack(drawn, axis=1)
-
-    def log_error(self) -> float:
-        """Give the standard error of the median's logarithm, infinite where it is not known.
-
-        From its 95 % bootstrap interval, to which is added what looks do not tell: within the steps
-        between two looks the median may lie anywhere, the more so the more runs one look found.
-        """
-        middle, (low, high) = self.quantile(), self.interval()
-        if not math.isfinite(high):
-            return math.inf
-        sampling = (math.log(high) - math.log(low)) / (2 * NormalDist().inv_cdf(0.975))
-        raw = self.times[_rank(0.5, len(self.times)) - 1]
-        looks = float((self.times == raw).mean()) * self.every / (math.sqrt(12) * middle)
-        return math.hypot(sampling, looks)
-
-
-def _rank(share: float, runs: int) -> int:
-    """Give the rank of a quantile from 1 on; ½ is the lower median."""
-    return max(1, math.ceil(share * runs - 1e-9))
 
 
 def cells_of(table: pl.DataFrame, *, along: str, within: Sequence[str]) -> dict[Key, list[Cell]]:
@@ -170,140 +74,6 @@ def _cells_or_clash(
 def _in_order(key: Key) -> Key:
     return tuple(
         (NUMERALS.index(part), "") if part in NUMERALS else (len(NUMERALS), part) for part in key
-    )
-
-
-@dataclass(frozen=True)
-class Points:
-    """Medians of a stratum on logarithmic axes, where they are known: log n, log t, errors."""
-
-    x: Floats
-    y: Floats
-    error: Floats
-
-
-def known_medians(cells: Sequence[Cell]) -> Points:
-    """Gather the medians whose 95 % interval ends within the budget.
-
-    The error of a median of 20 runs is itself known to a third only, and one that is too small by
-    luck would pull every fit: an error is not taken to be below the stratum's trend of errors
-    (log-linear in log n, for one run), nor below its own.
-    """
-    errors = [(cell, cell.log_error()) for cell in cells if len(cell.times) >= FEWEST]
-    usable = [(cell, error) for cell, error in errors if math.isfinite(error)]
-    x = np.log([cell.at for cell, _ in usable])
-    y = np.log([cell.quantile() for cell, _ in usable])
-    error = np.array([error for _, error in usable])
-    if len(usable) > 1:
-        runs = np.array([len(cell.times) for cell, _ in usable])
-        each = error * np.sqrt(runs)
-        design = np.stack([np.ones_like(x), x], axis=1)
-        trend = np.exp(design @ np.linalg.lstsq(design, np.log(each), rcond=None)[0])
-        trend *= math.sqrt(np.mean((each / trend) ** 2))  # a mean of logarithms lies too low
-        error = np.maximum(error, trend / np.sqrt(runs))
-    return Points(x, y, error)
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """A fitted t = factor · n^exponent, the standard error of the exponent, and the cells used."""
-
-    exponent: float
-    error: float
-    factor: float
-    cells: int
-
-    def __call__(self, n: float) -> float:
-        """Give the fitted time."""
-        return float(self.factor * n**self.exponent)
-
-
-def fit_power_law(cells: Sequence[Cell]) -> PowerLaw | None:
-    r"""Fit the median time as a power of n; None with fewer than three known medians.
-
-    Weighted least squares of the logarithms. The exponent is a linear function of the medians'
-    logarithms, as good as independent of each other: its bootstrap variance is the sum of theirs,
-    weighted, and needs no drawing of its own. Where cells scatter around the line by more than
-    their errors say, that error grows by :math:`\sqrt{χ² / (\text{cells} - 2)}`.
-    """
-    points = known_medians(cells)
-    if len(points.x) < 3:
-        return None
-    weight = points.error**-2
-    centre = (weight * points.x).sum() / weight.sum()
-    away = points.x - centre
-    spread = (weight * away**2).sum()
-    exponent = float((weight * away * points.y).sum() / spread)
-    level = float((weight * points.y).sum() / weight.sum()) - exponent * centre
-    residual = (points.y - level - exponent * points.x) / points.error
-    scatter = max(1.0, float((residual**2).sum()) / (len(points.x) - 2))
-    return PowerLaw(exponent, math.sqrt(scatter / spread), math.exp(level), cells=len(points.x))
-
-
-@dataclass(frozen=True)
-class Break:
-    """The place n where two lines through a stratum's medians meet best.
-
-    `increase` is the slope above less the slope below, with an interval that holds at all breaks
-    at once; `p` is the p-value of «one straight line», the search for the break paid for.
-    """
-
-    n: float
-    below: float
-    increase: float
-    low: float
-    high: float
-    p: float
-
-    @property
-    def clarity(self) -> float:
-        """The increase by the width of its interval: p-values below the least drawn are equal."""
-        return abs(self.increase) / (self.high - self.low)
-
-
-def find_break(cells: Sequence[Cell], *, level: float) -> Break | None:
-    r"""Compare one straight line with two that meet at an inner n; None with fewer than 4 medians.
-
-    For a break at :math:`n_j` the least squares fit of :math:`a + b x + c (x - x_j)_+` gives the
-    increase of slope c and its error; their ratio is divided by :math:`\sqrt{χ² / (\text{cells} -
-    3)}` of that fit where this exceeds 1. The best break has the largest ratio of all. Under one
-    straight line the ratios depend on the errors alone, whatever the line: their largest is drawn
-    from normal errors of the medians' own size.
-    """
-    points = known_medians(cells)
-    if len(points.x) < 4:
-        return None
-    x, error = points.x, points.error
-    line = np.stack([np.ones_like(x), x - x.mean()], axis=1) / error[:, None]
-    q, _ = np.linalg.qr(line)
-    hinge = np.maximum(x[:, None] - x[None, 1:-1], 0) / error[:, None]  # (cell, break)
-    hinge -= q @ (q.T @ hinge)  # what the straight line leaves of it
-    size = np.sqrt((hinge**2).sum(axis=0))
-    df = len(x) - 3
-
-    def ratios(scaled: Floats) -> tuple[Floats, Floats]:
-        """Give increase / error at all breaks, and the scatter's square root; (draw, break)."""
-        left = scaled - (scaled @ q) @ q.T
-        z = left @ (hinge / size)
-        scatter = np.maximum(1.0, ((left**2).sum(axis=1, keepdims=True) - z**2) / df)
-        return z / np.sqrt(scatter), np.sqrt(scatter)
-
-    rng = np.random.default_rng(0)  # the same table gives the same verdict
-    null = np.abs(ratios(rng.standard_normal((NULL_DRAWS, len(x))))[0]).max(axis=1)
-    (found,), (scatter,) = ratios((points.y / error)[None])
-    best = int(np.argmax(np.abs(found)))
-    unit = scatter[best] / size[best]
-    increase, half = found[best] * unit, float(np.quantile(null, 1 - level)) * unit
-    both = np.stack([*line.T, np.maximum(x - x[best + 1], 0) / error], axis=1)
-    below = np.linalg.lstsq(both, points.y / error, rcond=None)[0][1]
-    p = (1 + (null >= abs(found[best])).sum()) / (1 + NULL_DRAWS)
-    return Break(
-        n=round(math.exp(x[best + 1]), 6),
-        below=float(below),
-        increase=float(increase),
-        low=float(increase - half),
-        high=float(increase + half),
-        p=float(p),
     )
 
 

@@ -13,9 +13,10 @@ from petridish.figures.curves import frontier_and_curves
 from petridish.figures.heat_map import class_map, success_heat_map
 from petridish.figures.slices import success_slices
 from petridish.models import MLP, Init, Sparse, Uniform
-from petridish.rules.claims import Beats, Claim, FrontierShrinks, NeverDecreases
+from petridish.rules.claims import Claim
 from petridish.rules.comparisons import BestOrTied
 from petridish.rules.outcomes import Groks
+from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
 from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
 from petridish.sweeps import Sweep
 from petridish.tasks import SparseParity

@@ -11,11 +11,11 @@ from petridish.chapters.pareto.rules.theorems import (
     RecoverySlope,
     SubnetworkAgrees,
 )
+from petridish.chapters.pareto.rules.tickets import TicketsWin
 from petridish.experiment import Experiment
 from petridish.figures.heat_map import over_sparse_map
 from petridish.models import MLP, OverSparse, Sparse
 from petridish.rules.claims import Claim
-from petridish.rules.comparisons import TicketsWin
 from petridish.sweeps import Sweep
 from petridish.tasks import SparseParity
 from petridish.theory import over_sparse_constants

@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.seeds import Words
 
 TABLE_WORDS = 2**18  # 2 MB: a table that stays in the cache while the uppers change

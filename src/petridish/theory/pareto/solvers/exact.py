@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError, check_whole
+from petridish.errors import UserError, check_whole
 from petridish.seeds import Words, n_words, unpack_bits
 from petridish.theory.pareto.solvers.candidates import (
     check_candidates,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from petridish.choices import UserError, check_whole, nearest
+from petridish.errors import UserError, check_whole, nearest
 from petridish.theory.pareto.solvers import costs
 from petridish.theory.pareto.solvers.exact import eliminate, guess, search
 from petridish.theory.pareto.solvers.noisy import decode, regress, walsh_decode

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import UserError
+from petridish.errors import UserError
 from petridish.seeds import Words, n_words, unpack_bits
 from petridish.theory.pareto.solvers.candidates import (
     check_candidates,

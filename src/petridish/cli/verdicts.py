@@ -1,0 +1,48 @@
+"""`petridish verdicts`: judge the claims from what is stored."""
+
+from __future__ import annotations
+
+import typer
+
+from petridish.cli.common import (
+    DEFAULT_STORE,
+    Id,
+    Json,
+    Scale,
+    Settings,
+    StoreDir,
+    chosen_runs,
+    exit_code,
+    find_sweep,
+    print_json,
+    read_runs,
+)
+
+
+def verdicts(
+    name: Id,
+    scale: Scale = None,
+    store: StoreDir = DEFAULT_STORE,
+    settings: Settings = None,
+    json: Json = False,
+) -> int:
+    """Judge the claims of an experiment from what is stored."""
+    experiment, scale, sweep = find_sweep(name, scale, settings)
+    reading = read_runs(store, curves=sweep.base.evaluation.curves)
+    runs = chosen_runs(sweep, reading.table, name, store)
+    found = experiment.judge(runs)
+    if json:
+        print_json(
+            {
+                "id": experiment.id,
+                "scale": scale,
+                "verdicts": [verdict.as_json() for verdict in found],
+            }
+        )
+        return exit_code(reading.problems)
+    typer.echo(f"{experiment.id} at {scale} scale, {len(runs)} of {len(sweep)} runs stored")
+    for verdict in found:
+        typer.echo(str(verdict))
+    if not found:
+        typer.echo("No claims are declared.")
+    return exit_code(reading.problems)

@@ -1,0 +1,30 @@
+"""The user's mistakes: one clear sentence each, with the nearest known name to a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake of the user's: one clear sentence says what was wrong, what was given, what to do.
+
+    The command line prints the sentence and ends with exit code 2.
+    """
+
+
+def check_whole(owner: str, least: int, **values: object) -> None:
+    """Refuse a value that is not a whole number of at least `least`."""
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UserError(f"{owner}: {name}={value!r}. Give a whole number of at least {least}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known names are close to `name`, as the end of an error message."""
+    names = sorted(known)
+    closeness = {n: difflib.SequenceMatcher(None, name.lower(), n.lower()).ratio() for n in names}
+    best = max(closeness.values(), default=0.0)
+    if best < 0.6:
+        return f"Known: {', '.join(names)}."
+    return f"Did you mean {' or '.join(n for n in names if closeness[n] > best - 0.1)}?"
