@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 from petridish.training.numerics import pin_kernels
@@ -22,6 +23,7 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+SmokeStore = Callable[[str], Path]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -63,6 +65,28 @@ def inside(
         return subprocess.CompletedProcess(texts, code, *capsys.readouterr())
 
     return command
+
+
+@pytest.fixture(scope="session")
+def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> SmokeStore:
+    """Return the store with an experiment's smoke runs, trained once for the whole test run.
+
+    Tests that change a store take a copy. Workers share the stores: the first that asks trains.
+    """
+    from petridish.chapters import EXPERIMENTS
+    from petridish.store import Store
+    from petridish.sweeps import run_sweep
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def trained(name: str) -> Path:
+        folder = shared / f"smoke-{name}"
+        with FileLock(f"{folder}.lock"):
+            run_sweep(EXPERIMENTS[name].sweep("smoke"), Store(folder), executor="inline")
+        return folder
+
+    return trained
 
 
 @pytest.fixture

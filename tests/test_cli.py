@@ -17,25 +17,15 @@ from petridish.chapters import EXPERIMENTS
 from petridish.publish.records import read_record
 from petridish.store import Store
 from petridish.training import SCHEMA
-from tests.conftest import Command
+from tests.conftest import Command, SmokeStore
 
 SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")
 
 
-@pytest.fixture(scope="module")
-def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a store with the smoke runs of PF-1, trained once."""
-    from petridish.sweeps import run_sweep
-
-    folder = tmp_path_factory.mktemp("smoke") / "s"
-    run_sweep(EXPERIMENTS["PF-1"].sweep("smoke"), Store(folder), executor="inline")
-    return folder
-
-
 @pytest.fixture
-def filled(smoke_store: Path, tmp_path: Path) -> Path:
-    """Give a copy of that store in the folder where commands run."""
-    shutil.copytree(smoke_store, tmp_path / "s")
+def filled(smoke_store: SmokeStore, tmp_path: Path) -> Path:
+    """Return a copy of the smoke runs of PF-1 in the folder where commands run."""
+    shutil.copytree(smoke_store("PF-1"), tmp_path / "s")
     return tmp_path / "s"
 
 

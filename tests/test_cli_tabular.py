@@ -19,7 +19,7 @@ import pytest
 from petridish import estimator
 from petridish.compare import methods as fitting
 from petridish.compare.methods import FOREST, GUESS, MLP, methods
-from tests.conftest import Command
+from tests.conftest import Command, SmokeStore
 
 QUICK = ("--sizes", "30,60", "--repeats", 2, "--jobs", 1)
 
@@ -287,16 +287,19 @@ def test_bench_refuses_a_folder_that_is_not_there(petridish: Command) -> None:
     )
 
 
-def test_bench_prints_tables_and_verdicts(petridish: Command, tmp_path: Path) -> None:
+def test_bench_prints_tables_and_verdicts(
+    petridish: Command, smoke_store: SmokeStore, tmp_path: Path
+) -> None:
     """At the scale that needs no data: mean errors, times, five verdicts and three figures."""
-    done = petridish("tabular", "bench", "--scale", "smoke", timeout=300)
+    scale = ("--scale", "smoke", "--store", smoke_store("PF-6"))
+    done = petridish("tabular", "bench", *scale, timeout=300)
     assert done.returncode == 0, done.stderr
     for text in ("mean-errors", "seconds", "random_forest", "(2T)", "(RB)"):
         assert text in done.stdout
     figures = [line for line in done.stdout.splitlines() if line.endswith(".png")]
     assert len(figures) == 3
     assert all((tmp_path / figure).stat().st_size > 1000 for figure in figures)
-    again = petridish("tabular", "bench", "--scale", "smoke", "--json", timeout=300)
+    again = petridish("tabular", "bench", *scale, "--json", timeout=300)
     found = json.loads(again.stdout)
     assert set(found) == {"id", "scale", "verdicts", "tables"}
     assert {row["method"] for row in found["tables"]["mean-errors"]} == {"mlp", "random_forest"}
