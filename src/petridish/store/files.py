@@ -110,7 +110,7 @@ class Store:
                 problems.append(str(problem))
                 continue
             if table is not None:
-                tables.append(table.drop(without or (), strict=False))
+                tables.append(table.drop([*(without or ())], strict=False))
         if not tables:
             return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
         whole = pl.concat(_reconciled(tables), how="diagonal_relaxed")

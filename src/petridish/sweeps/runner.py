@@ -15,7 +15,7 @@ from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
 from petridish.sweeps.progress import Progress, Tally
 from petridish.sweeps.sweep import Sweep
-from petridish.training import RunSpec, load_engine, run_key
+from petridish.training import RunSpec, forget_code, load_engine, run_key
 
 if TYPE_CHECKING:
     from petridish.store import Store
@@ -73,6 +73,7 @@ def run_sweep(
     Summary
         Counts of runs; the records themselves are in the store.
     """
+    forget_code()
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs} was given. Give at least 1 worker.")
     if engine != "auto":

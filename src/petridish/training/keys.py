@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import inspect
 import json
 import math
-import textwrap
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
 from petridish.choices import LATER, describe
+from petridish.errors import UserError
+from petridish.sources import code_digest
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
 
+RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 SCHEMA = 2  # rises when a spec comes to mean another run, or a stored column changes
+
+
+def is_left_out(part: Field[Any], value: object) -> bool:
+    """Say whether a field came after runs were stored, and stands at its default: old keys hold."""
+    return part.metadata == LATER and bool(value == part.default)
 
 
 def plain(value: object) -> Any:
@@ -25,9 +30,14 @@ def plain(value: object) -> Any:
         parts = {
             part.name: plain(getattr(value, part.name))
             for part in fields(value)
-            if part.metadata != LATER or getattr(value, part.name) != part.default
+            if not is_left_out(part, getattr(value, part.name))
         }
-        if code := code_digest(type(value)):
+        if reserved := sorted(RESERVED & parts.keys()):
+            raise UserError(
+                f"{type(value).__name__}: the field {reserved[0]!r} has a name that specs use "
+                "themselves. Choose another."
+            )
+        if code := named_code(type(value)):
             parts["code"] = code
         return {"type": type(value).__name__, **parts}
     if isinstance(value, tuple | list):
@@ -38,20 +48,13 @@ def plain(value: object) -> Any:
     return value
 
 
-@lru_cache(maxsize=256)
-def code_digest(kind: type) -> str:
-    """Hash the code of a user's own class, comments aside; empty for petridish's classes.
+named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
 
-    A class in a user's file may change between two runs of one sweep, so its code is part of its
-    name. petridish's own classes change with `SCHEMA`.
-    """
-    if kind.__module__.startswith("petridish."):
-        return ""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except (OSError, TypeError):  # typed at a prompt: no source to read
-        return ""
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+def forget_code() -> None:
+    """Look at users' classes anew: a constant that they use may have changed since."""
+    named_code.cache_clear()
+    _part_text.cache_clear()
 
 
 SEED_TEXT = r', "seed": ([0-9]+)}$'  # the end of a spec's text, by which a run leaves its cell
@@ -64,7 +67,11 @@ def spec_text(spec: RunSpec) -> str:
 
 def cell_text(spec: RunSpec) -> str:
     """Write all of a spec but its seed: runs of one cell share it."""
-    parts = [part.name for part in fields(spec) if part.name != "seed"]
+    parts = [
+        part.name
+        for part in fields(spec)
+        if part.name != "seed" and not is_left_out(part, getattr(spec, part.name))
+    ]
     return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts)
 
 
@@ -99,7 +106,7 @@ def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
     if hasattr(value, "name"):
         columns[path] = describe(value)
         kind: type = type(value)
-        if code := code_digest(kind):
+        if code := named_code(kind):
             columns[f"{path}.code"] = code
     if not isinstance(value, Schedule):  # its pieces fit no column; they are in its text
         for part in fields(value):
