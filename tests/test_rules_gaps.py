@@ -41,7 +41,7 @@ def path(
         "model": "mlp(1, (), sine(4), sum)",
         "curve.step": [100 * i for i in range(len(gaps))],
         "curve.test_error": list(errors),
-        "curve.fourier_gap": list(gaps),
+        "curve.fourier_gap": [float(gap) for gap in gaps],
         **columns,
     }
 
