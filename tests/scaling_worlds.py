@@ -77,5 +77,5 @@ def widths(
 
 def draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rules about scaling draw 500 times where they draw more."""
-    monkeypatch.setattr("petridish.chapters.hidden.rules.scaling.NULL_DRAWS", 500)
-    monkeypatch.setattr("petridish.chapters.hidden.rules.scaling.RESAMPLES", 500)
+    monkeypatch.setattr("petridish.statistics.power_laws.NULL_DRAWS", 500)
+    monkeypatch.setattr("petridish.statistics.power_laws.RESAMPLES", 500)

@@ -97,7 +97,7 @@ def test_intervals_are_those_of_redrawn_runs(seed: int) -> None:
 
 def test_quantiles_are_redrawn_together(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Median and 90th percentile of the same redrawn runs: means and correlation of brute force."""
-    monkeypatch.setattr("petridish.chapters.hidden.rules.scaling.RESAMPLES", 20_000)
+    monkeypatch.setattr("petridish.statistics.power_laws.RESAMPLES", 20_000)
     rng = np.random.default_rng(seed)
     cell = cell_of(list(rng.exponential(1_000, 30)), every=1)
     found = cell.redrawn([0.5, 0.9], rng)
