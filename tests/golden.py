@@ -11,22 +11,16 @@ What NumPy, BLAS and PyTorch compute is compared to a tolerance.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import is_dataclass, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-import petridish.estimator.contenders
-import petridish.models
-import petridish.tasks
-import petridish.training
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.models import KaimingGaussian, Normal
@@ -46,6 +40,7 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
+from petridish.values import read
 from tests.agreement import differences
 from tests.test_engines import SPECS, on_group, spec_of
 from tests.test_tasks import ALL_TASKS
@@ -92,28 +87,6 @@ def gist(array: ArrayLike) -> dict[str, Any]:
 
 
 # Keys: every cell of every record.
-
-
-@cache
-def classes() -> dict[str, type]:
-    """Return the classes that a spec may hold, by name."""
-    rooms = (petridish.tasks, petridish.models, petridish.training, petridish.estimator.contenders)
-    return {
-        name: kind
-        for room in rooms
-        for name, kind in inspect.getmembers(room, inspect.isclass)
-        if is_dataclass(kind)
-    }
-
-
-def read(value: Any) -> Any:
-    """Return the value that `plain` has written as JSON."""
-    if isinstance(value, dict):
-        parts = {name: read(part) for name, part in value.items() if name != "type"}
-        return classes()[value["type"]](**parts)
-    if isinstance(value, list):
-        return tuple(read(part) for part in value)
-    return math.inf if value == "inf" else value
 
 
 def read_axis(values: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from petridish.store import Store
 from petridish.training import flat
-from tests.conftest import Command
+from tests.conftest import Command, SmokeStore
 from tests.test_spec import SPEC
 
 ROOT = Path(__file__).parent.parent
@@ -77,6 +78,20 @@ def test_the_store_page_names_every_column() -> None:
     missing = [column for column in flat(SPEC) if f"`{column}`" not in page]
 
     assert missing == []
+
+
+def test_a_row_of_a_store_leads_back_to_its_run(
+    petridish: Command, smoke_store: SmokeStore, tmp_path: Path
+) -> None:
+    """The example of docs/store.md, in a folder with runs."""
+    (block,) = BLOCK.findall((ROOT / "docs/store.md").read_text(encoding="utf-8"))
+    shutil.copytree(smoke_store("PF-1"), tmp_path / "petridish-store")
+    done = subprocess.run(
+        [sys.executable, "-c", block[-1]], cwd=tmp_path, capture_output=True, encoding="utf-8"
+    )
+
+    assert done.stderr == ""
+    assert done.stdout.startswith("SparseParity(n=")
 
 
 def test_the_readme_commands_exist(petridish: Command) -> None:

@@ -12,16 +12,14 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
 from petridish.errors import UserError, nearest
-
-LATER = {"later": True}
-"""Metadata of a field that came after runs were stored: at its default it is no part of their name.
-
-So a class may gain a choice without making every run kept so far a stranger.
-"""
+from petridish.values import RESERVED, Gone
 
 
 def describe(value: object) -> str:
     """Write a choice as text: `Sparse(s=2)` is `sparse(2)`; defaults at the end are left out."""
+    if isinstance(value, Gone):
+        shown = [f"{name}={describe(part)}" for name, part in value.parts if name not in RESERVED]
+        return f"{value.kind}({', '.join(shown)})"
     if not is_dataclass(value):
         return "inf" if value == float("inf") else str(value)
     arguments = [(field, getattr(value, field.name)) for field in fields(value)]

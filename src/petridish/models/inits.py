@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from petridish.choices import LATER
 from petridish.errors import UserError, check_whole
 from petridish.models.base import Init, Parameter, Weights
 from petridish.seeds import Streams
+from petridish.values import LATER
 
 
 def init_stream(parameter: Parameter, seeds: Sequence[int]) -> Streams:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from petridish.choices import LATER
 from petridish.errors import UserError, check_whole
 from petridish.models.activations import Activation, ReLU
 from petridish.models.base import Parameter
+from petridish.values import LATER
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from petridish.choices import LATER
 from petridish.store.provenance import provenance
 from petridish.training import (
     INSTRUMENTS,
@@ -21,6 +20,7 @@ from petridish.training import (
     run_key,
     spec_text,
 )
+from petridish.values import LATER
 
 FIXED: dict[str, Any] = {
     "key": pl.String,

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from petridish.errors import UserError
+from petridish.values import learn
 
 
 def load_user_file(path: Path) -> ModuleType:
@@ -38,4 +39,5 @@ def load_user_file(path: Path) -> ModuleType:
             f"{path} cannot be imported: {type(error).__name__}: {str(error).rstrip('.')}. "
             f"Try `python {path.name}` to see where."
         ) from error
+    learn(module)
     return module

@@ -17,7 +17,7 @@ from petridish.training.keys import (
     flat,
     flatten,
     forget_code,
-    plain,
+    read_spec,
     run_key,
     spec_text,
 )
@@ -44,6 +44,7 @@ from petridish.training.penalties import PENALTIES, NeuronNorm
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
 from petridish.training.tickets import Ticket
+from petridish.values import plain
 
 __all__ = [
     "ENGINES",
@@ -88,6 +89,7 @@ __all__ = [
     "per_layer",
     "plain",
     "random_features",
+    "read_spec",
     "run_key",
     "spec_text",
     "step_schedule",

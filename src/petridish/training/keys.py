@@ -4,51 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from petridish.choices import LATER, describe
+from petridish.choices import describe
 from petridish.errors import UserError
-from petridish.sources import code_digest
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
+from petridish.values import Gone, is_left_out, named_code, plain, read
 
-RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 SCHEMA = 2  # rises when a spec comes to mean another run, or a stored column changes
-
-
-def is_left_out(part: Field[Any], value: object) -> bool:
-    """Say whether a field came after runs were stored, and stands at its default: old keys hold."""
-    return part.metadata == LATER and bool(value == part.default)
-
-
-def plain(value: object) -> Any:
-    """Give the JSON form of a spec; type names keep two tasks with equal fields apart."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {
-            part.name: plain(getattr(value, part.name))
-            for part in fields(value)
-            if not is_left_out(part, getattr(value, part.name))
-        }
-        if reserved := sorted(RESERVED & parts.keys()):
-            raise UserError(
-                f"{type(value).__name__}: the field {reserved[0]!r} has a name that specs use "
-                "themselves. Choose another."
-            )
-        if code := named_code(type(value)):
-            parts["code"] = code
-        return {"type": type(value).__name__, **parts}
-    if isinstance(value, tuple | list):
-        return [plain(part) for part in value]
-    if isinstance(value, float):
-        # One spelling for equal numbers: 0 and 0.0 make one run, and one entry of a cache.
-        return "inf" if math.isinf(value) else int(value) if value.is_integer() else value
-    return value
-
-
-named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
 
 
 def forget_code() -> None:
@@ -73,6 +39,20 @@ def cell_text(spec: RunSpec) -> str:
         if part.name != "seed" and not is_left_out(part, getattr(spec, part.name))
     ]
     return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts)
+
+
+def read_spec(text: str) -> RunSpec:
+    """Return the spec that `spec_text` has written, as a store keeps it in its column `spec`.
+
+    A part whose class is not here is `Gone`: the spec has the key that it had, and does not run.
+    """
+    try:
+        written = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"This is not the text of a spec: {text[:60]!r}. {error}.") from error
+    found = read({"type": "RunSpec", **written})
+    assert isinstance(found, RunSpec)
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -100,6 +80,11 @@ def flat(spec: RunSpec) -> dict[str, Any]:
 
 def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
     """Enter a field under its path, and the fields of a choice below it."""
+    if isinstance(value, Gone):
+        columns[path] = describe(value)
+        for name, part in value.parts:
+            flatten(f"{path}.{name}", part, columns)
+        return
     if not is_dataclass(value):
         columns[path] = list(value) if isinstance(value, tuple) else value
         return

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
-from petridish.choices import LATER, describe
+from petridish.choices import describe
 from petridish.errors import UserError, check_whole, nearest
 from petridish.models import MLP, Init, Model, Parameter, Uniform
 from petridish.tasks import Finite, Task
@@ -14,6 +14,7 @@ from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
+from petridish.values import LATER, find_gone
 
 Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
@@ -294,6 +295,11 @@ class RunSpec:
 
         Drawing the initial weights of no run at all meets every check of the initialisation.
         """
+        if gone := find_gone(self):
+            raise UserError(
+                f"The class {gone.kind} of this run is not here, or its code is not what it was: "
+                "the run can be looked at, but not carried out. Load the file that defines it."
+            )
         if check_task := getattr(self.model, "check_task", None):
             check_task(self.task)
         if check_data := getattr(self.task, "check_data", None):

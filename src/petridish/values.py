@@ -1,0 +1,183 @@
+"""Values as JSON, and back: what a key is made from, and what a store and a record keep.
+
+A value is a frozen dataclass of numbers, text, None, values, or tuples of them. Its JSON has the
+name of its class and its fields; of a user's class, its code too (`petridish.sources`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import types
+import typing
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from petridish.errors import UserError
+from petridish.sources import code_digest
+
+LATER = {"later": True}
+"""Metadata of a field that came after runs were stored.
+
+At its default it is left out of the JSON, so that old keys stay valid.
+"""
+RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
+# Where the package's values live, imported when one is first read: these rooms import this file.
+ROOMS = ("tasks", "models", "training", "estimator.contenders")
+
+named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
+_learned: dict[tuple[str, str], type] = {}  # classes of users' files, by name and code
+
+
+class GoneError(UserError, AttributeError):
+    """Something was asked of a value whose class is not here."""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A value of a class that is not here: it prints, compares, groups and has its key.
+
+    Its fields are attributes, as the JSON has them. What a class computes it cannot, so no run with
+    such a value is carried out.
+    """
+
+    kind: str
+    parts: tuple[tuple[str, Any], ...]
+
+    def __getattr__(self, name: str) -> Any:
+        found = dict(object.__getattribute__(self, "parts"))
+        if name in found:
+            return found[name]
+        raise GoneError(
+            f"The class {self.kind} of this run is not here, and {name} is none of its fields. "
+            "Load the file that defines it."
+        )
+
+
+def is_left_out(part: Field[Any], value: object) -> bool:
+    """Say whether a field came after runs were stored, and stands at its default."""
+    return part.metadata == LATER and bool(value == part.default)
+
+
+def plain(value: object) -> Any:
+    """Return the JSON form of a value; type names keep two tasks with equal fields apart."""
+    if isinstance(value, Gone):
+        return {"type": value.kind, **{name: plain(part) for name, part in value.parts}}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {
+            part.name: plain(getattr(value, part.name))
+            for part in fields(value)
+            if not is_left_out(part, getattr(value, part.name))
+        }
+        if reserved := sorted(RESERVED & parts.keys()):
+            raise UserError(
+                f"{type(value).__name__}: the field {reserved[0]!r} has a name that specs use "
+                "themselves. Choose another."
+            )
+        if code := named_code(type(value)):
+            parts["code"] = code
+        return {"type": type(value).__name__, **parts}
+    if isinstance(value, tuple | list):
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        # One spelling for equal numbers: 0 and 0.0 make one run, and one entry of a cache.
+        return "inf" if math.isinf(value) else int(value) if value.is_integer() else value
+    return value
+
+
+def read(value: Any, hint: Any = None) -> Any:
+    """Return the value that `plain` has written; `hint` is the type that its place asks for.
+
+    JSON has one kind of number and of list: a field for a float reads 2 as 2.0, and lists are
+    tuples.
+    """
+    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    if isinstance(value, dict):
+        return _read_object(value)
+    if isinstance(value, list):
+        item = next((typing.get_args(each)[0] for each in options if _is_tuple(each)), None)
+        return tuple(read(part, item) for part in value)
+    if value == "inf" and str not in options:
+        return math.inf
+    if type(value) is int and float in options and int not in options:
+        return float(value)
+    return value
+
+
+def learn(module: types.ModuleType) -> None:
+    """Let `read` find the classes that a user's file defines."""
+    for kind in vars(module).values():
+        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__:
+            _learned[kind.__name__, named_code(kind)] = kind
+
+
+def find_gone(value: object) -> Gone | None:
+    """Return the first part of a value whose class is not here, or None."""
+    if isinstance(value, Gone):
+        return value
+    parts: list[Any] = []
+    if isinstance(value, tuple):
+        parts = list(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [getattr(value, part.name) for part in fields(value)]
+    return next((gone for part in parts if (gone := find_gone(part)) is not None), None)
+
+
+@cache
+def known_classes() -> dict[str, type]:
+    """Return the package's classes that may stand in a spec, by name; no two have the same."""
+    found: dict[str, type] = {}
+    for room in ROOMS:
+        module = importlib.import_module(f"petridish.{room}")
+        for name in getattr(module, "__all__", vars(module)):
+            kind = getattr(module, name)
+            if isinstance(kind, type) and is_dataclass(kind):
+                found[kind.__name__] = kind
+    return found
+
+
+def _read_object(written: dict[str, Any]) -> Any:
+    name, code = written["type"], written.get("code", "")
+    kind = _users_class(name, code) if code else known_classes().get(name)
+    parts = {part: inner for part, inner in written.items() if part != "type"}
+    if kind is None:
+        return Gone(name, tuple((part, read(inner)) for part, inner in parts.items()))
+    own = {part: inner for part, inner in parts.items() if part not in RESERVED}
+    known = [part.name for part in fields(kind)]
+    if unknown := [part for part in own if part not in known]:
+        raise UserError(
+            f"This spec has {name} with the field {unknown[0]!r}, which this petridish does not "
+            "know: a newer one wrote it. Upgrade petridish."
+        )
+    hints = _hints(kind)
+    return kind(**{part: read(inner, hints.get(part)) for part, inner in own.items()})
+
+
+def _users_class(name: str, code: str) -> type | None:
+    """Find a class of a file that was loaded, or of the notebook or script that is running."""
+    if (name, code) in _learned:
+        return _learned[name, code]
+    kind = getattr(sys.modules.get("__main__"), name, None)
+    found = isinstance(kind, type) and is_dataclass(kind) and named_code(kind) == code
+    return kind if found else None
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of a class's fields; of a hint that cannot be evaluated, its default's."""
+    try:
+        return typing.get_type_hints(kind)
+    except (NameError, TypeError, AttributeError):
+        return {
+            part.name: type(part.default) for part in fields(kind) if part.default is not MISSING
+        }
+
+
+def _is_union(hint: object) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _is_tuple(hint: object) -> bool:
+    return typing.get_origin(hint) is tuple and bool(typing.get_args(hint))

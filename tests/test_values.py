@@ -1,0 +1,196 @@
+"""Values as JSON and back: the same objects, the same keys; and classes that are gone."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petridish.chapters import EXPERIMENTS
+from petridish.choices import describe
+from petridish.errors import UserError
+from petridish.models import MLP
+from petridish.sweeps.batches import check_all
+from petridish.sweeps.userfile import load_user_file
+from petridish.tasks import SparseParity
+from petridish.training import (
+    Piece,
+    RunSpec,
+    Schedule,
+    Training,
+    flat,
+    read_spec,
+    run_key,
+    spec_text,
+)
+from petridish.values import ROOMS, Gone, GoneError, _learned, find_gone, known_classes, plain, read
+from tests.golden import RUNS
+
+MINE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from petridish.tasks import SparseParity
+
+
+@dataclass(frozen=True)
+class Shifted(SparseParity):
+    name: ClassVar[str] = "shifted"
+    by: float = 1.0
+
+    def shift(self):
+        return SCALE * self.by
+"""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_spec_is_read_back_as_it_was(name: str) -> None:
+    """The same object, number types included, and the same key."""
+    again = read_spec(spec_text(RUNS[name]))
+
+    assert again == RUNS[name]
+    assert repr(again) == repr(RUNS[name])
+    assert run_key(again) == run_key(RUNS[name])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_cell_of_an_experiment_is_read_back(name: str) -> None:
+    """At the scales that a laptop runs."""
+    for scale in ("smoke", "laptop"):
+        for spec, _ in EXPERIMENTS[name].sweep(scale).cells():
+            again = read_spec(spec_text(spec))
+            assert (repr(again), run_key(again)) == (repr(spec), run_key(spec))
+
+
+@given(st.floats(0.01, 100), st.integers(1, 100), st.integers(0, 2**64 - 1))
+def test_numbers_come_back_in_their_fields_types(rate: float, start: int, seed: int) -> None:
+    """A float that is a whole number is written as one, and read as a float again."""
+    pieces = (Piece(0, float(start)), Piece(start, (rate, 1.0)))
+    training = Training(learning_rate=rate, weight_decay=float(start), schedule=Schedule(pieces))
+    spec = RunSpec(task=SparseParity(8, 2), training=training, seed=seed)
+
+    assert repr(read_spec(spec_text(spec))) == repr(spec)
+
+
+def test_no_two_classes_of_specs_share_a_name() -> None:
+    """A name in a spec means one class: over every module of the rooms, exported or not."""
+    found: dict[str, set[type]] = {}
+    for room in ROOMS:
+        package = importlib.import_module(f"petridish.{room}")
+        inside = pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}.")
+        names = [each.name for each in inside if not each.name.endswith("petridish_native")]
+        for module in (package, *map(importlib.import_module, names)):
+            for kind in vars(module).values():
+                if isinstance(kind, type) and is_dataclass(kind) and hasattr(kind, "name"):
+                    found.setdefault(kind.__name__, set()).add(kind)
+
+    assert {name for name, kinds in found.items() if len(kinds) > 1} == set()
+    assert set(found) <= set(known_classes())
+
+
+@pytest.fixture
+def shifted(tmp_path: Path) -> Iterator[Any]:
+    """Return the class of a user's file."""
+    path = tmp_path / "mine.py"
+    path.write_text(MINE.replace("SCALE", "3"), encoding="utf-8")
+    module = load_user_file(path)
+    yield module.Shifted
+    del sys.modules[module.__name__]
+
+
+def test_a_users_class_is_read_back_by_its_name_and_code(shifted: Any) -> None:
+    """While its file is loaded."""
+    spec = RunSpec(task=shifted(8, 2, by=2))
+    again = read_spec(spec_text(spec))
+
+    assert type(again.task) is shifted
+    assert (again, run_key(again)) == (spec, run_key(spec))
+
+
+@pytest.fixture
+def gone(shifted: Any) -> RunSpec:
+    """Return a spec that was written with a class that is no longer here."""
+    text = spec_text(RunSpec(task=shifted(8, 2, by=2.5), model=MLP(7), seed=4))
+    _learned.clear()
+    return read_spec(text)
+
+
+def test_a_class_that_is_gone_prints_compares_groups_and_has_its_key(
+    gone: RunSpec, shifted: Any
+) -> None:
+    """Its fields are there; so is the key under which its runs are stored."""
+    task: Any = gone.task
+    spec = RunSpec(task=shifted(8, 2, by=2.5), model=MLP(7), seed=4)
+
+    assert isinstance(task, Gone)
+    assert describe(task) == "Shifted(by=2.5, k=2, n=8, support=None)"
+    assert (task.n, task.k, task.by, gone.model) == (8, 2, 2.5, MLP(7))
+    assert run_key(gone) == run_key(spec)
+    assert len({gone, read_spec(spec_text(gone)), replace(gone, seed=5)}) == 2
+    assert pickle.loads(pickle.dumps(gone)) == gone
+    assert flat(gone)["task"] == "Shifted(by=2.5, k=2, n=8, support=None)"
+    assert find_gone(spec) is None
+
+
+def test_a_class_that_is_gone_refuses_to_run(gone: RunSpec) -> None:
+    """In a sentence, before anything is trained; so does what only a class can know."""
+    refusal = (
+        "The class Shifted of this run is not here, or its code is not what it was: the run can be "
+        "looked at, but not carried out. Load the file that defines it."
+    )
+    for refused in (gone.check, lambda: check_all([gone])):
+        with pytest.raises(UserError) as error:
+            refused()
+        assert str(error.value) == refusal
+    with pytest.raises(GoneError) as unknown:
+        _ = gone.task.n_inputs
+    assert str(unknown.value) == (
+        "The class Shifted of this run is not here, and n_inputs is none of its fields. Load the "
+        "file that defines it."
+    )
+
+
+def test_another_code_is_another_class(shifted: Any, tmp_path: Path) -> None:
+    """A file that changed since does not stand for what it was."""
+    text = spec_text(RunSpec(task=shifted(8, 2)))
+    _learned.clear()
+    path = tmp_path / "changed.py"
+    path.write_text(MINE.replace("SCALE", "4"), encoding="utf-8")
+    module = load_user_file(path)
+
+    assert isinstance(read_spec(text).task, Gone)
+    del sys.modules[module.__name__]
+
+
+def test_what_a_newer_petridish_wrote_is_refused() -> None:
+    """A field that is not known here would change what the run is."""
+    written = json.loads(spec_text(RunSpec(task=SparseParity(8, 2))))
+    written["model"]["wings"] = 2
+    with pytest.raises(UserError) as error:
+        read_spec(json.dumps(written))
+    assert str(error.value) == (
+        "This spec has MLP with the field 'wings', which this petridish does not know: a newer one "
+        "wrote it. Upgrade petridish."
+    )
+    with pytest.raises(UserError, match=r"^This is not the text of a spec: 'nonsense'\. "):
+        read_spec("nonsense")
+
+
+def test_plain_values_by_hand() -> None:
+    """Tuples are lists, ∞ is text, and a float without a fraction is whole."""
+    assert plain((1.0, float("inf"), None, "a")) == [1, "inf", None, "a"]
+    assert read([1, "inf"], tuple[float, ...]) == (1.0, float("inf"))
+    assert read("inf", str) == "inf"
+    assert read("inf", int | str) == "inf"
+    assert repr(read(2, float | None)) == "2.0"
+    assert repr(read(2, int | float)) == "2"
