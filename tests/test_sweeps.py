@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -300,3 +301,19 @@ def test_a_summary_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     summary = run_sweep(SWEEP, Store(tmp_path), executor="local")
 
     assert isinstance(summary, Summary)
+
+
+def test_axes_may_come_from_numpy() -> None:
+    """Arrays and their numbers make the same runs as Python's own."""
+    ours = Sweep(TINY, {"model.width": (8, 16), "data.m": (100, 200), "seed": range(3)})
+    theirs = Sweep(
+        TINY,
+        {
+            "model.width": np.array([8, 16]),  # type: ignore[dict-item] # as in a notebook
+            "data.m": [np.int64(100), np.float32(200)],
+            "seed": np.arange(3),  # type: ignore[dict-item]
+        },
+    )
+
+    assert list(map(run_key, theirs.specs())) == list(map(run_key, ours.specs()))
+    assert list(theirs.specs()) == list(ours.specs())

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from petridish.choices import parse_choice, parse_value, split
 from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS
@@ -56,7 +58,9 @@ class Sweep:
     also: tuple[Sweep, ...] = ()
 
     def __post_init__(self) -> None:
-        for axis, values in self.axes.items():
+        axes = {axis: python_values(values) for axis, values in self.axes.items()}
+        object.__setattr__(self, "axes", axes)
+        for axis, values in axes.items():
             if not _is_path(self.base, axis):
                 known = paths(self.base)
                 raise UserError(f"There is no axis called {axis!r}. {nearest(axis, known)}")
@@ -137,6 +141,15 @@ class Sweep:
             among = pl.Series(texts, dtype=pl.String), pl.Series(numbers, dtype=pl.Int128)
             belongs |= cell.is_in(among[0].implode()) & seed.is_in(among[1].implode())
         return table.filter(belongs)
+
+
+def python_values(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of an axis with NumPy's numbers as Python's: keys are made from them."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, range):
+        return values
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
