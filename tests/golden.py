@@ -14,16 +14,20 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from sklearn.datasets import load_breast_cancer, load_diabetes
 
+from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
-from petridish.models import KaimingGaussian, Normal
+from petridish.compare.splits import divide
+from petridish.models import MLP, KaimingGaussian, Normal
 from petridish.publish.records import read_record
 from petridish.seeds import Streams
 from petridish.sweeps import Sweep
@@ -31,6 +35,7 @@ from petridish.tasks import GroupProduct
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
+    LOSSES,
     Evaluation,
     RunSpec,
     Silent,
@@ -40,9 +45,10 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
-from petridish.values import read
+from petridish.values import known_classes, plain, read
 from tests.agreement import differences
 from tests.test_engines import SPECS, on_group, spec_of
+from tests.test_models import ALL_INITS, fits
 from tests.test_tasks import ALL_TASKS
 from tests.test_tickets import CHILD
 from tests.test_trained_parts import GREEDY
@@ -59,6 +65,11 @@ RUNS: dict[str, RunSpec] = {
     "ticket": CHILD,
     "greedy": GREEDY,
     **{f"group {name}": on_group(task=GroupProduct(name)) for name in ("Z7", "Q8", "Z2xS3")},
+    **{
+        f"deep, init {describe(init)}": spec_of(init=init, model=MLP(4, (2, 6)))
+        for init in ALL_INITS
+        if fits(init, MLP(4, (2, 6)))
+    },
     **{f"task {describe(task)}": spec_of(task=task) for task in ALL_TASKS},
     **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
 }
@@ -215,12 +226,65 @@ def streams() -> dict[str, Any]:
     }
 
 
+def losses() -> dict[str, Any]:
+    """Return what each loss makes of some outputs, 0 among them, and labels."""
+    labels = torch.tensor([[0, 1, 1, 0, 1, 0]])
+    found: dict[str, Any] = {}
+    for name, kind in LOSSES.items():
+        loss = kind()
+        outputs = torch.tensor([[[0.3], [0.0], [-2.0], [-0.1], [0.9], [0.0]]])
+        if loss.n_outputs(2) == 2:
+            outputs = torch.cat([outputs, -outputs.flip(1)], dim=2)
+        outputs.requires_grad_()
+        value = loss(outputs, labels)
+        (gradient,) = torch.autograd.grad(value.sum(), outputs)
+        found[name] = {
+            "value": gist(value.detach().numpy()),
+            "gradient": gist(gradient.numpy()),
+            "wrong": digest(loss.wrong(outputs, labels).numpy()),
+        }
+    return found
+
+
+def defaults() -> dict[str, Any]:
+    """Return the default of every field of every class that a spec may hold."""
+    return {
+        name: {
+            part.name: plain(part.default) for part in fields(kind) if part.default is not MISSING
+        }
+        for name, kind in sorted(known_classes().items())
+    }
+
+
+def estimators() -> dict[str, Any]:
+    """Return how tables are divided, and what the estimators predict after three epochs."""
+    found: dict[str, Any] = {}
+    for stratified in (False, True):
+        parts = divide(np.arange(90) % 3, stratified=stratified, seed=1, repeat=2)
+        found[f"split, {stratified}"] = digest(parts.training, parts.test)
+    cases = {
+        "classifier": (SparseMLPClassifier, load_breast_cancer),
+        "regressor": (SparseMLPRegressor, load_diabetes),
+    }
+    for name, (kind, load) in cases.items():
+        x, y = load(return_X_y=True)
+        for start in ("dense", 2):
+            model = kind(16, sparsity=start, n_members=2, epochs=3, random_state=0)
+            model.fit(x[:120], y[:120])
+            predict = getattr(model, "predict_proba", model.predict)
+            found[f"{name}, {start}"] = gist(predict(x[120:180]))
+    return found
+
+
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "keys": lambda: {name: keys_of(spec) for name, spec in records()},
     "verdicts": lambda: {name: verdicts_of(name, spec) for name, spec in records()},
     "runs": lambda: {name: of_run(spec) for name, spec in RUNS.items()},
     "readings": readings,
     "streams": streams,
+    "losses": losses,
+    "defaults": defaults,
+    "estimators": estimators,
 }
 
 
