@@ -1,32 +1,29 @@
 """The code of a user's class as a name: the same under every Python, and changed when it changes.
 
 A class of one's own may change between two runs of one sweep. Its code is therefore part of the key
-of a run, with what the code uses of its own file: constants by their value, functions and classes
-by their code. Comments and layout do not count.
+of a run, with the statements of its file, or of its notebook, that define what the code uses, and
+what these use in turn. Only code is looked at, never values: it is the same in every process. Not
+looked at are comments, layout, type hints, other files, and data that the code reads.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
-import functools
 import hashlib
 import inspect
 import linecache
-import re
 import symtable
 import sys
-import textwrap
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from petridish.errors import UserError
 
 CARRIED = "__petridish_code__"  # on a class that a worker receives by value, without its source
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+Statements = dict[str, list[ast.stmt]]
 
 
 def code_digest(kind: type) -> str:
@@ -36,48 +33,62 @@ def code_digest(kind: type) -> str:
     """
     if kind.__module__.split(".")[0] == "petridish":
         return ""
-    text = _source(kind)
-    if text is None:
+    bound = _statements(kind)
+    own = _definition(kind, bound)
+    if not own:
         if carried := kind.__dict__.get(CARRIED):
             return str(carried)
         raise UserError(
             f"The class {kind.__name__} has no source by which its runs could be named. Define it "
             "in a file or in a cell of a notebook."
         )
-    found = _dumped(text) + "".join(sorted(_used(kind, text, {kind.__name__})))
-    digest = hashlib.sha256(found.encode()).hexdigest()[:16]
+    if around := sorted(_closed_over(kind, own, bound)):
+        raise UserError(
+            f"The class {kind.__name__} uses {around[0]} of the function around it, whose value is "
+            "no part of the class's code. Make it a field, or define the class outside."
+        )
+    used = [f"\n{name}: {_dumped(found)}" for name, found in _used(own, bound, kind.__name__)]
+    text = _dumped(own) + "".join(sorted(used))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     setattr(kind, CARRIED, digest)
     return digest
 
 
-def _dumped(text: str) -> str:
-    """Return the syntax tree as Python 3.11 prints it: keys must not depend on the Python."""
-    tree = ast.parse(text)
-    # Since 3.13 empty lists are left out unless asked for; since 3.12 types may have parameters.
+def _dumped(statements: Iterable[ast.stmt]) -> str:
+    """Write statements as Python 3.11 prints their syntax tree: keys must not depend on it."""
+    tree = ast.Module(body=list(statements), type_ignores=[])
+    for node in ast.walk(tree):
+        if not getattr(node, "type_params", True):
+            del node.type_params  # type: ignore[attr-defined] # since Python 3.12
+    # Since 3.13 empty lists are left out unless asked for.
     options: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
-    return ast.dump(tree, **options).replace(", type_params=[]", "")
+    return ast.dump(tree, **options)
 
 
-def _source(thing: Any) -> str | None:
-    """Return the source of a class or a function, unindented; None if it has none."""
-    try:
-        return textwrap.dedent(inspect.getsource(thing))
-    except (OSError, TypeError):
-        return _from_cell(thing) if isinstance(thing, type) else None
+# Where the code is
 
 
-def _from_cell(kind: type) -> str | None:
-    """Find a class in the cell of a notebook that holds its methods: Python knows their lines."""
-    for part in vars(kind).values():
+def _statements(kind: type) -> Statements:
+    """Return the statements that bind each name of the class's file or notebook."""
+    module = sys.modules.get(kind.__module__)
+    cells = getattr(module, "In", None)  # what IPython has carried out, cell by cell
+    if isinstance(cells, list):
+        bound: Statements = {}
+        for cell in cells:
+            bound |= _bound(str(cell))  # a name that is bound again is what it is now
+        return bound
+    if module is not None:
+        try:
+            return _bound(inspect.getsource(module))
+        except (OSError, TypeError):
+            pass
+    for part in vars(kind).values():  # methods know the file or the cell that they stand in
         function = _function(part)
-        if function is None or function.__qualname__ != f"{kind.__qualname__}.{function.__name__}":
-            continue
-        lines = linecache.getlines(function.__code__.co_filename)
-        for node in ast.walk(ast.parse("".join(lines))) if lines else ():
-            if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
-                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
-    return None
+        if function is not None and function.__module__ == kind.__module__:
+            lines = linecache.getlines(function.__code__.co_filename)
+            if lines:
+                return _bound("".join(lines))
+    return {}
 
 
 def _function(part: object) -> types.FunctionType | None:
@@ -87,37 +98,85 @@ def _function(part: object) -> types.FunctionType | None:
     return part if isinstance(part, types.FunctionType) else None
 
 
-def _used(kind: type, text: str, seen: set[str]) -> Iterator[str]:
-    """Yield what code refers to in the file of a class, and what that refers to in turn."""
-    there = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
-    for name in sorted(_names(text) - seen):
-        seen.add(name)
-        value = there.get(name)
-        if name not in there or _is_from_elsewhere(value, kind.__module__):
+@lru_cache(maxsize=256)
+def _bound(text: str) -> Statements:
+    """Sort the statements of a file by the names that they bind.
+
+    An import is looked at only if it gives another name to what it imports: what other files hold
+    is not part of this one.
+    """
+    found: Statements = {}
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # a cell in another language
+        return found
+    for statement in tree.body:
+        if isinstance(statement, ast.Import):
             continue
-        if not isinstance(value, type | types.FunctionType):
-            yield f"\n{name} = {_constant(kind, name, value)}"
-            continue
-        inner = _source(value)
-        if inner is None:
-            raise UserError(
-                f"The class {kind.__name__} uses {name}, which has no source by which its runs "
-                "could be named. Define it in a file or in a cell of a notebook."
-            )
-        yield f"\n{name}: {_dumped(inner)}"
-        yield from _used(kind, inner, seen)
+        names = {
+            symbol.get_name()
+            for symbol in _table(statement).get_symbols()
+            if symbol.is_assigned() or symbol.is_imported()
+        }
+        if isinstance(statement, ast.ImportFrom):
+            names = {a.asname for a in statement.names if a.asname and a.asname != a.name}
+        for name in names:
+            found.setdefault(name, []).append(statement)
+    return found
 
 
-def _is_from_elsewhere(value: object, module: str) -> bool:
-    """Say whether a name stands for a module, or for a function or a class of another file."""
-    has_code = callable(value) and hasattr(value, "__name__")  # an object with a call has none
-    return isinstance(value, types.ModuleType) or (
-        has_code and getattr(value, "__module__", None) != module
-    )
+def _definition(kind: type, bound: Statements) -> list[ast.stmt]:
+    """Return the statements that define a class; of one inside a function, its own code."""
+    first, *rest = kind.__qualname__.split(".")
+    if not rest:
+        return bound.get(first, [])
+    for statement in bound.get(first, []):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+                return [node]
+    return []
+
+
+def _closed_over(kind: type, own: list[ast.stmt], bound: Statements) -> set[str]:
+    """Name the variables of the functions around a class that its code uses."""
+    around = {
+        name
+        for statement in bound.get(kind.__qualname__.split(".")[0], [])
+        for name in _locals_around(kind.__name__, _table(statement)) or ()
+    }
+    taken = {name for statement in own for name in _referenced(statement)}
+    return taken & around - {kind.__name__}
+
+
+def _locals_around(name: str, table: symtable.SymbolTable) -> set[str] | None:
+    """Return the variables of the functions that a class stands in; None if it is not there."""
+    for inner in table.get_children():
+        there = inner.get_type() == "class" and inner.get_name() == name
+        found = set() if there else _locals_around(name, inner)
+        if found is not None:
+            own = table.get_locals() if isinstance(table, symtable.Function) else ()
+            return {*found, *own}
+    return None
+
+
+# What the code uses
+
+
+def _used(
+    own: list[ast.stmt], bound: Statements, name: str
+) -> Iterator[tuple[str, list[ast.stmt]]]:
+    """Yield the names of its file that code uses, directly or not, with what binds them."""
+    seen, waiting = {name}, [own]
+    while waiting:
+        for statement in waiting.pop():
+            for each in sorted(_referenced(statement) & bound.keys() - seen):
+                seen.add(each)
+                waiting.append(bound[each])
+                yield each, bound[each]
 
 
 class _WithoutHints(ast.NodeTransformer):
-    """Hints compute nothing, and a library may print a type in another way tomorrow."""
+    """Hints compute nothing."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -127,16 +186,25 @@ class _WithoutHints(ast.NodeTransformer):
         node.returns = None
         return self.generic_visit(node)
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(0)
         return self.generic_visit(node)
 
 
-def _names(text: str) -> set[str]:
+def _table(statement: ast.stmt) -> symtable.SymbolTable:
+    """Return the names of a statement by scope, hints aside."""
+    copied = ast.parse(ast.unparse(statement))
+    return symtable.symtable(ast.unparse(_WithoutHints().visit(copied)), "<code>", "exec")
+
+
+def _referenced(statement: ast.stmt) -> set[str]:
     """Return the names that code takes from its module: locals of the same name are others."""
-    tree = ast.fix_missing_locations(_WithoutHints().visit(ast.parse(text)))
     found: set[str] = set()
-    tables = [symtable.symtable(ast.unparse(tree), "<class>", "exec")]
+    tables = [_table(statement)]
     for table in tables:
         outermost = table.get_type() == "module"
         found |= {
@@ -146,25 +214,3 @@ def _names(text: str) -> set[str]:
         }
         tables.extend(table.get_children())
     return found
-
-
-def _constant(kind: type, name: str, value: object) -> str:
-    """Write a value as text that is the same in every process."""
-    if isinstance(value, np.ndarray):
-        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        return f"{value.dtype} {value.shape} {content}"
-    if isinstance(value, functools.partial):
-        return f"partial {value.func.__qualname__} {value.args} {value.keywords}"
-    if isinstance(value, set | frozenset):
-        return f"{type(value).__name__} {sorted(map(repr, value))}"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
-        return f"{type(value).__qualname__} {parts}"
-    text = repr(value)
-    if _ADDRESS.search(text):
-        raise UserError(
-            f"The class {kind.__name__} uses {name} of its file, an object of type "
-            f"{type(value).__name__} that cannot be written as text, so that a change of it would "
-            "not be noticed. Make it a constant, a function or a field of the class."
-        )
-    return text
