@@ -3,8 +3,12 @@
 PYTHON ?= python3
 # NATIVE=OFF goes without the compiled engine and without a compiler; the torch engine takes its place.
 NATIVE ?= ON
+ifeq ($(filter ON OFF,$(NATIVE)),)
+$(error NATIVE=$(NATIVE) is neither ON nor OFF. Give one of them)
+endif
 BIN := .venv/bin
-STAMP := .venv/.installed
+# Named after what was installed: with the engine where it was left out before, it is installed anew.
+STAMP := .venv/.installed-native-$(NATIVE)
 
 .PHONY: demo test test-portable lint bench clean
 
@@ -31,6 +35,8 @@ clean:
 	rm -rf .venv build
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "petridish: there is no $(PYTHON). Give a Python of 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "petridish needs Python 3.11 or newer; $(PYTHON) is older. Give another: make PYTHON=python3.12"; exit 1; }
 	@test $(NATIVE) = OFF || \
@@ -40,4 +46,5 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		--config-settings=cmake.define.PETRIDISH_NATIVE=$(NATIVE) -e '.[dev]'
+	rm -f .venv/.installed*
 	touch $(STAMP)

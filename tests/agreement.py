@@ -15,16 +15,22 @@ from typing import Any
 # Sums of up to 10^6 terms, fits and linear programmes lose a few digits of float64's sixteen; a
 # change of a rule, a seed or a formula shows long before the ninth.
 RELATIVE = 1e-9
-# A quantity whose exact value is 0, such as the deviation of a construction from its own formula,
-# consists of rounding alone and has no relative accuracy. Rules draw their lines above 10^-9.
+# A quantity whose exact value is 0 consists of rounding alone, with no relative accuracy. Its rule
+# draws the line at 10^-9.
 ABSOLUTE = 1e-12
+ROUNDING = {"largest relative deviation of an input's margin from γ*"}
+# Of a printed number: two digits that a tie separates, such as 0.12 and 0.13 of 1/8, differ by 8 %.
+PRINTED = 0.1
 
 NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def same_number(here: float, there: float) -> bool:
-    """Return whether two results of one computation differ by rounding at most."""
-    return math.isclose(here, there, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+def same_number(here: float, there: float, *, rounding: bool = False) -> bool:
+    """Return whether two results of one computation differ by rounding at most.
+
+    With `rounding` the quantity itself is rounding alone.
+    """
+    return math.isclose(here, there, rel_tol=RELATIVE, abs_tol=ABSOLUTE if rounding else 0.0)
 
 
 def same_words(here: str, there: str) -> bool:
@@ -39,10 +45,17 @@ def same_words(here: str, there: str) -> bool:
 
 
 def _neighbours(one: str, other: str) -> bool:
-    """Return whether two printed numbers are next to each other on the coarser of their grids."""
-    values = [float(text.replace("−", "-").replace(",", "")) for text in (one, other)]
-    place = max(_last_place(one), _last_place(other))
-    return place < 1 and abs(values[0] - values[1]) <= 1.001 * place
+    """Return whether two printed numbers are next to each other, and no counts.
+
+    Of 0.999 and 1, or 9.99 and 10, as three digits print them, the longer one shows the distance.
+    """
+    first, second = (float(text.replace("−", "-").replace(",", "")) for text in (one, other))
+    place = min(_last_place(one), _last_place(other))
+    return (
+        place < 1
+        and abs(first - second) <= 1.001 * place
+        and math.isclose(first, second, rel_tol=PRINTED)
+    )
 
 
 def _last_place(text: str) -> float:
@@ -58,8 +71,8 @@ def differences(here: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
     for name in here.keys() & there.keys():
         one, other = here[name], there[name]
         if isinstance(one, float) and isinstance(other, float):
-            same = same_number(one, other)
-        elif name == "remark":
+            same = same_number(one, other, rounding=here.get("quantity") in ROUNDING)
+        elif name == "remark" and isinstance(one, str) and isinstance(other, str):
             same = same_words(one, other)
         else:
             same = one == other and type(one) is type(other)

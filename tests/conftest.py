@@ -37,7 +37,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def petridish(tmp_path: Path) -> Command:
     """Give the command line as a user has it: a new process in an empty folder."""
 
-    def command(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def command(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "petridish.cli.main", *map(str, arguments)],
             cwd=tmp_path,

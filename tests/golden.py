@@ -31,7 +31,7 @@ from petridish.models import MLP, KaimingGaussian, Normal
 from petridish.publish.records import read_record
 from petridish.seeds import Streams
 from petridish.sweeps import Sweep
-from petridish.tasks import GroupProduct
+from petridish.tasks import GroupProduct, SparseParity
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
@@ -226,6 +226,37 @@ def streams() -> dict[str, Any]:
     }
 
 
+def endings() -> dict[str, Any]:
+    """Return how whole runs of the native engine end, and what they found on the way."""
+    found: dict[str, Any] = {}
+    for name in ("model mlp(6)", "online", "noise", "and", "phases", "model polynet(3)"):
+        spec = RUNS[name]
+        long = replace(
+            spec,
+            task=SparseParity(6, 2) if name == "model mlp(6)" else spec.task,
+            training=replace(spec.training, steps=2_000, target_error=0.1),
+            evaluation=Evaluation(every=20, curves=True),
+        )
+        for seed in range(3):
+            (record,) = load_engine("native").run([replace(long, seed=seed)], Silent())
+            found[f"{name}, {seed}"] = {
+                "outcome": record.outcome.name,
+                "steps": [record.steps, record.solved_at, record.fitted_at],
+                "test errors": digest(np.rint(np.array(record.curves.test_error) * 300)),
+            }
+    return found
+
+
+def declared() -> dict[str, Any]:
+    """Return the keys of the cells that every experiment declares, at the scales of a laptop."""
+    found: dict[str, Any] = {}
+    for name, experiment in EXPERIMENTS.items():
+        for scale in ("smoke", "laptop"):
+            keys = [run_key(spec) for spec, _ in experiment.sweep(scale).cells()]
+            found[f"{name}, {scale}"] = {"cells": len(keys), "keys": digest(*keys)}
+    return found
+
+
 def losses() -> dict[str, Any]:
     """Return what each loss makes of some outputs, 0 among them, and labels."""
     labels = torch.tensor([[0, 1, 1, 0, 1, 0]])
@@ -282,6 +313,8 @@ FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "runs": lambda: {name: of_run(spec) for name, spec in RUNS.items()},
     "readings": readings,
     "streams": streams,
+    "endings": endings,
+    "declared": declared,
     "losses": losses,
     "defaults": defaults,
     "estimators": estimators,

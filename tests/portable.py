@@ -90,7 +90,11 @@ def run_tests(cores: int, environment: dict[str, str], arguments: list[str]) -> 
 def main() -> None:
     """Run the tests on the machines asked for; the exit code is 1 if any of them fails."""
     known = machines()
-    parser = argparse.ArgumentParser(prog="python -m tests.portable", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.portable",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("machine", nargs="*", help=f"of {', '.join(known)}; all by default")
     parser.add_argument("--quick", action="store_true", help="the tests of numbers alone")
     given = [*sys.argv[1:], "--"]

@@ -34,9 +34,15 @@ def best_seconds(*command: str | Path) -> float:
 
 def main() -> None:
     """Install, measure, and fail if a command takes longer than its limit."""
-    parser = argparse.ArgumentParser(prog="python -m tests.startup", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.startup",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--environment", type=Path, help="with petridish installed in it")
     environment = parser.parse_args().environment
+    if environment is not None and not (environment / "bin/petridish").exists():
+        parser.error(f"{environment} has no bin/petridish. Give an environment that has, or none.")
     with tempfile.TemporaryDirectory() as made:
         if environment is None:
             environment = Path(made)

@@ -240,8 +240,8 @@ MISTAKES = {
         "'no_such_module'. Try `python broken.py` to see where."
     ),
     ("run", "empty.py"): (
-        "empty.py declares no experiment. Define SWEEP = Sweep(…) or EXPERIMENT = Experiment(…) "
-        "in it; docs/extend.md shows how."
+        "empty.py declares no experiment. Define SWEEP = Sweep(...) or EXPERIMENT = "
+        "Experiment(...) in it; docs/extend.md shows how."
     ),
     ("run", "PF-1", "--scale", "smoke", "--store", "empty.py/store"): (
         "The store empty.py/store cannot be written: Not a directory. "

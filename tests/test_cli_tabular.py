@@ -270,7 +270,7 @@ def test_ctrl_c_ends_it_at_once(shop: Path) -> None:
         pass
     process.send_signal(signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     finally:
         process.kill()
 

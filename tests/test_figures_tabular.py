@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.chapters.tables.errors import errors_of, ranking
 from petridish.chapters.tables.figures import (
     GOLD,
     critical_difference,
@@ -21,6 +20,7 @@ from petridish.chapters.tables.figures import (
     tabular_curves,
 )
 from petridish.chapters.tables.figures import _levels as levels
+from petridish.chapters.tables.paired_errors import errors_of, ranking
 from petridish.chapters.tables.rules import width_gains
 from petridish.figures.style import NothingToDraw, save_png
 from petridish.statistics.paired import mean_over_tasks

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.chapters.tables.errors import (
+from petridish.chapters.tables.paired_errors import (
     BestErrors,
     best_errors,
     errors_of,

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from petridish.chapters.hidden.figures import gaps as figures
-from petridish.chapters.hidden.rules.gaps import GapComparable, GapGrows, median_ratio
+from petridish.chapters.hidden.figures import gap_histograms as figures
+from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrows, median_ratio
 from petridish.figures.style import NothingToDraw
 from petridish.theory.hidden.fourier_gaps import random_gaps, reference_gap
 from tests.rule_worlds import (

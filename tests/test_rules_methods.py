@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.tables.errors import errors_of
+from petridish.chapters.tables.paired_errors import errors_of
 from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.chapters.tables.errors import errors_of
+from petridish.chapters.tables.paired_errors import errors_of
 from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,

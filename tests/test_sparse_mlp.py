@@ -27,9 +27,7 @@ from petridish.estimator.importance import named_importances
 from tests.table_estimators import CHECKED, QUICK, SMALL, both, products, scores
 
 
-@parametrize_with_checks(
-    [SparseMLPClassifier(**CHECKED), SparseMLPRegressor(**CHECKED)], xfail_strict=True
-)
+@parametrize_with_checks([SparseMLPClassifier(**CHECKED), SparseMLPRegressor(**CHECKED)])
 def test_scikit_learn_agrees(
     estimator: BaseEstimator, check: Callable[[BaseEstimator], None]
 ) -> None:
@@ -186,7 +184,7 @@ def test_importing_petridish_loads_neither_torch_nor_scikit_learn() -> None:
         "petridish.SparseMLPClassifier, petridish.estimator.SparseMLPRegressor\n"
         "assert {'torch', 'sklearn'} <= set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=600)
 
     for module in (petridish, petridish.estimator):
         with pytest.raises(AttributeError, match="has no attribute 'DenseMLP'"):

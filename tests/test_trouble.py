@@ -87,7 +87,7 @@ def test_killing_at_random_moments_loses_nothing(sweep_file: Path, tmp_path: Pat
     """
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     started = time.monotonic()
-    assert start(sweep_file, calm).wait(timeout=120) == 0
+    assert start(sweep_file, calm).wait(timeout=600) == 0
     life = time.monotonic() - started
     dice = random.Random(0)
     kept = [0]
@@ -107,7 +107,7 @@ def test_killing_at_random_moments_loses_nothing(sweep_file: Path, tmp_path: Pat
             for path in rough.iterdir():
                 path.unlink()
             kept.append(0)
-    assert start(sweep_file, rough).wait(timeout=120) == 0
+    assert start(sweep_file, rough).wait(timeout=600) == 0
 
     assert comparable(Store(rough)).equals(comparable(Store(calm)))
 
@@ -116,8 +116,8 @@ def test_two_at_once_end_with_every_key_once(sweep_file: Path, tmp_path: Path) -
     """Both finish, and the table is that of one."""
     both, one = tmp_path / "both", tmp_path / "one"
     first, second = start(sweep_file, both), start(sweep_file, both)
-    assert first.wait(timeout=120) == second.wait(timeout=120) == 0
-    assert start(sweep_file, one).wait(timeout=120) == 0
+    assert first.wait(timeout=600) == second.wait(timeout=120) == 0
+    assert start(sweep_file, one).wait(timeout=600) == 0
 
     table = Store(both).read().table
     assert table["key"].n_unique() == len(table) == 120
@@ -137,7 +137,7 @@ def test_ctrl_c_keeps_what_has_ended(executor: str, tmp_path: Path) -> None:
         if store.is_dir() and Store(store).shards():
             break
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to parent and workers alike
-    process.wait(timeout=30)
+    process.wait(timeout=600)
     stderr = errors_of(store)
 
     assert process.returncode == 130
@@ -160,7 +160,7 @@ def test_ctrl_c_at_the_very_start(tmp_path: Path, sweep_file: Path) -> None:
             break
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)
-    process.wait(timeout=30)
+    process.wait(timeout=600)
     stderr = errors_of(store)
 
     assert process.returncode == 130
@@ -190,7 +190,7 @@ def test_a_full_disk_stops_cleanly(sweep_file: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert Store(store).shards() == []
     assert list(store.glob(".*")) == []
-    assert start(sweep_file, store).wait(timeout=120) == 0  # room again: nothing stands in the way
+    assert start(sweep_file, store).wait(timeout=600) == 0  # room again: nothing stands in the way
     assert keys(store) == 120
 
 
@@ -207,7 +207,7 @@ def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
             break
     victim = busiest_worker(process.pid)
     os.kill(victim, signal.SIGKILL)
-    process.wait(timeout=60)
+    process.wait(timeout=600)
     stderr = errors_of(store)
 
     assert process.returncode == 2
@@ -241,7 +241,7 @@ def test_a_diverged_run_is_stored_and_counted(tmp_path: Path) -> None:
     text = text.replace("range(30)", "range(2)").replace("RunSpec, ", "RunSpec, Square, ")
     file.write_text(text, encoding="utf-8")
     for _ in range(2):
-        assert start(file, store, "--executor", "inline").wait(timeout=60) == 0
+        assert start(file, store, "--executor", "inline").wait(timeout=600) == 0
     table = Store(store).read().table
 
     assert table["outcome"].to_list() == ["DIVERGED"] * 8

@@ -117,6 +117,6 @@ def user_experiment(path: Path) -> Experiment:
         title = (module.__doc__ or path.stem).strip().splitlines()[0]
         return Experiment(path.stem, title, str(path), {"own": sweep}, user_file=path)
     raise UserError(
-        f"{path} declares no experiment. Define SWEEP = Sweep(…) or EXPERIMENT = Experiment(…) "
+        f"{path} declares no experiment. Define SWEEP = Sweep(...) or EXPERIMENT = Experiment(...) "
         "in it; docs/extend.md shows how."
     )

@@ -11,7 +11,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from petridish.bench.contenders import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
+from petridish.bench.rivals import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
 from petridish.bench.sweeps import measure_runner, measure_store
 from petridish.bench.turns import measure_engines, measure_limits
 from petridish.bench.wide_steps import measure_tables

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from petridish.bench.contenders import TYPICAL, spec_of, with_looks
+from petridish.bench.rivals import TYPICAL, spec_of, with_looks
 from petridish.sweeps import Sweep, cores, run_sweep
 
 

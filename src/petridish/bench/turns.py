@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from petridish.bench.contenders import BATCH, Contender, contenders
+from petridish.bench.rivals import BATCH, Contender, contenders
 from petridish.training.native import is_built, peak_flops
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.chapters.tables.errors import (
+from petridish.chapters.tables.paired_errors import (
     BestErrors,
     Errors,
     best_errors,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.chapters.tables.errors import SAMPLES, TASK, Errors, errors_of, with_families
+from petridish.chapters.tables.paired_errors import SAMPLES, TASK, Errors, errors_of, with_families
 from petridish.rules.claims import Finding, Judgement, by_interval, nothing
 from petridish.statistics.paired import (
     CROSSED,

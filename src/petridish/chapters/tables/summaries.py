@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from petridish.chapters.tables.errors import (
+from petridish.chapters.tables.paired_errors import (
     SAMPLES,
     TASK,
     Errors,

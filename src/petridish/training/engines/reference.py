@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from petridish.models import MLP
 from petridish.models.base import Weights
+from petridish.tasks import Examples
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.instruments import Gauges
@@ -52,6 +54,12 @@ def _network(spec: RunSpec) -> nn.Module:
         if len(layers) < 2 * depth:
             layers.append(_Activation(spec.model))
     return nn.Sequential(*layers, *([_Sum()] if spec.model.output == "sum" else []))
+
+
+def _labels(examples: Examples) -> Tensor:
+    """Return the labels of one run; PyTorch indexes few unsigned integers."""
+    labels = examples.labels[0]
+    return torch.from_numpy(labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
 
 
 def _tensor(values: NDArray[Any], spec: RunSpec) -> Tensor:
@@ -132,10 +140,10 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
     training, data, loss_of = spec.training, spec.data, spec.training.loss
     optimiser, parts = _optimiser(spec, network), spec.rates()
     test = test_examples([spec])
-    x_test, y_test = _tensor(test.x[0], spec), torch.from_numpy(test.labels[0])
+    x_test, y_test = _tensor(test.x[0], spec), _labels(test)
     if not data.online:
         train = training_examples([spec], 0, int(data.m))
-        x_train, y_train = _tensor(train.x[0], spec), torch.from_numpy(train.labels[0])
+        x_train, y_train = _tensor(train.x[0], spec), _labels(train)
 
     def count_wrong(x: Tensor, y: Tensor) -> int:
         with torch.no_grad():
@@ -179,7 +187,7 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
         if data.online:
             batch = spec.examples_a_step
             fresh = training_examples([spec], step * batch, batch)
-            x, y = _tensor(fresh.x[0], spec), torch.from_numpy(fresh.labels[0])
+            x, y = _tensor(fresh.x[0], spec), _labels(fresh)
         else:
             index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
             x, y = x_train[index], y_train[index]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
 from petridish.chapters.hidden.figures.flows import flow_curves, one_step_curves
-from petridish.chapters.hidden.figures.gaps import gap_histograms, gap_paths
+from petridish.chapters.hidden.figures.gap_histograms import gap_histograms, gap_paths
 from petridish.chapters.hidden.rules.flows import (
     FirstGradientShowsTheParity,
     FixedFeaturesStayAtChance,
@@ -16,7 +16,7 @@ from petridish.chapters.hidden.rules.flows import (
     PlateauOfSGD,
     PlateauShare,
 )
-from petridish.chapters.hidden.rules.gaps import GapComparable, GapGrows
+from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrows
 from petridish.experiment import Experiment
 from petridish.models import (
     Constant,
