@@ -160,6 +160,9 @@ def test_a_class_may_not_use_the_function_around_it(tmp_path: Path) -> None:
         "The class Mine uses SCALE of the function around it, whose value is no part of the "
         "class's code. Make it a field, or define the class outside."
     )
+    unused = tmp_path / "unused.py"
+    unused.write_text(f"{text}\nMine = make(2)\n", encoding="utf-8")
+    load_user_file(unused)  # only a class that stands in a spec needs a name
     free = tmp_path / "free.py"
     free.write_text(text.replace("SCALE *", "2 *"), encoding="utf-8")
     assert len(code_digest(vars(load_user_file(free))["make"](2))) == 16

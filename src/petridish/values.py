@@ -11,6 +11,7 @@ import math
 import sys
 import types
 import typing
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -28,7 +29,7 @@ RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 ROOMS = ("tasks", "models", "training", "estimator.contenders")
 
 named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
-_learned: dict[tuple[str, str], type] = {}  # classes of users' files, by name and code
+_learned: dict[str, types.ModuleType] = {}  # users' files, by the names of their modules
 
 
 class GoneError(UserError, AttributeError):
@@ -108,9 +109,7 @@ def read(value: Any, hint: Any = None) -> Any:
 
 def learn(module: types.ModuleType) -> None:
     """Let `read` find the classes that a user's file defines."""
-    for kind in vars(module).values():
-        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__:
-            _learned[kind.__name__, named_code(kind)] = kind
+    _learned[module.__name__] = module
 
 
 def find_gone(value: object) -> Gone | None:
@@ -157,11 +156,13 @@ def _read_object(written: dict[str, Any]) -> Any:
 
 def _users_class(name: str, code: str) -> type | None:
     """Find a class of a file that was loaded, or of the notebook or script that is running."""
-    if (name, code) in _learned:
-        return _learned[name, code]
-    kind = getattr(sys.modules.get("__main__"), name, None)
-    found = isinstance(kind, type) and is_dataclass(kind) and named_code(kind) == code
-    return kind if found else None
+    for module in (*_learned.values(), sys.modules.get("__main__")):
+        kind = getattr(module, name, None)
+        if isinstance(kind, type) and is_dataclass(kind):
+            with suppress(UserError):  # a class that has no name of its own is not the one
+                if named_code(kind) == code:
+                    return kind
+    return None
 
 
 @lru_cache(maxsize=256)
