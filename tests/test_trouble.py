@@ -36,6 +36,9 @@ SWEEP = Sweep(
 '''
 
 
+LONG = FILE.replace("STEPS", "200").replace("range(30)", "range(2000)")
+
+
 @pytest.fixture
 def sweep_file(tmp_path: Path) -> Path:
     """Give a user's file whose sweep has 120 runs."""
@@ -128,9 +131,7 @@ def test_two_at_once_end_with_every_key_once(sweep_file: Path, tmp_path: Path) -
 def test_ctrl_c_keeps_what_has_ended(executor: str, tmp_path: Path) -> None:
     """Exit code 130 before long, one sentence, no traceback; the same command goes on."""
     file, store = tmp_path / "long.py", tmp_path / "store"
-    file.write_text(
-        FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"), encoding="utf-8"
-    )
+    file.write_text(LONG, encoding="utf-8")
     process = start(file, store, "--executor", executor)
     for _ in range(600):
         time.sleep(0.05)
@@ -150,10 +151,11 @@ def test_ctrl_c_keeps_what_has_ended(executor: str, tmp_path: Path) -> None:
     assert_no_process_left(process.pid)
 
 
-def test_ctrl_c_at_the_very_start(tmp_path: Path, sweep_file: Path) -> None:
+def test_ctrl_c_at_the_very_start(tmp_path: Path) -> None:
     """Before the workers are up, too: no traceback from any of them."""
-    store = tmp_path / "store"
-    process = start(sweep_file, store)
+    file, store = tmp_path / "long.py", tmp_path / "store"  # long enough for a slow Ctrl-C
+    file.write_text(LONG, encoding="utf-8")
+    process = start(file, store)
     for _ in range(600):
         time.sleep(0.02)
         if store.is_dir():
@@ -197,9 +199,7 @@ def test_a_full_disk_stops_cleanly(sweep_file: Path, tmp_path: Path) -> None:
 def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
     """The parent does not hang: it says what to do, and what has ended is kept."""
     file, store = tmp_path / "long.py", tmp_path / "store"
-    file.write_text(
-        FILE.replace("STEPS", "200").replace("range(30)", "range(2000)"), encoding="utf-8"
-    )
+    file.write_text(LONG, encoding="utf-8")
     process = start(file, store, "--jobs", "2")
     for _ in range(600):
         time.sleep(0.05)
