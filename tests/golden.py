@@ -36,6 +36,7 @@ from petridish.training import (
     ENGINES,
     INSTRUMENTS,
     LOSSES,
+    Error,
     Evaluation,
     RunSpec,
     Silent,
@@ -47,6 +48,7 @@ from petridish.training import (
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
 from petridish.values import known_classes, plain, read
 from tests.agreement import differences
+from tests.domains import bits
 from tests.test_engines import SPECS, on_group, spec_of
 from tests.test_models import ALL_INITS, fits
 from tests.test_tasks import ALL_TASKS
@@ -171,7 +173,7 @@ def two_steps(spec: RunSpec, engine: str) -> dict[str, Any]:
     )
     assert record.weights is not None, f"{engine} kept no weights: {record.outcome}"
     found: dict[str, Any] = {
-        "losses": [gist(loss) for loss in record.curves.train_loss[1:]],
+        "losses": [gist(loss) for loss in record.curves["train_loss"][1:]],
         "weights": [gist(weight) for weight in record.weights],
     }
     if engine == "native" and not isinstance(spec.init, KaimingGaussian | Normal):
@@ -206,7 +208,7 @@ def readings() -> dict[str, Any]:
                 evaluation=Evaluation(every=1, curves=True, instruments=(name,)),
             )
             (record,) = load_engine("torch").run([short], Silent())
-            values = record.curves.instruments[name]
+            values = record.curves.values[name]
             found[f"{name}, {run}"] = [None if math.isnan(v) else gist(v) for v in values]
     return found
 
@@ -242,7 +244,7 @@ def endings() -> dict[str, Any]:
             found[f"{name}, {seed}"] = {
                 "outcome": record.outcome.name,
                 "steps": [record.steps, record.solved_at, record.fitted_at],
-                "test errors": digest(np.rint(np.array(record.curves.test_error) * 300)),
+                "test errors": digest(np.rint(np.array(record.curves["test_error"]) * 300)),
             }
     return found
 
@@ -264,7 +266,7 @@ def losses() -> dict[str, Any]:
     for name, kind in LOSSES.items():
         loss = kind()
         outputs = torch.tensor([[[0.3], [0.0], [-2.0], [-0.1], [0.9], [0.0]]])
-        if loss.n_outputs(2) == 2:
+        if loss.n_outputs(bits(3)) == 2:
             outputs = torch.cat([outputs, -outputs.flip(1)], dim=2)
         outputs.requires_grad_()
         value = loss(outputs, labels)
@@ -272,7 +274,7 @@ def losses() -> dict[str, Any]:
         found[name] = {
             "value": gist(value.detach().numpy()),
             "gradient": gist(gradient.numpy()),
-            "wrong": digest(loss.wrong(outputs, labels).numpy()),
+            "wrong": digest(Error().each(outputs, labels.long(), {}).bool().numpy()),
         }
     return found
 

@@ -15,15 +15,16 @@ from petridish.models import (
     MLP,
     DisjointPolyNet,
     InfiniteZigzag,
-    Model,
     Normal,
     Oscillating,
     PolyNet,
     Power,
     Sine,
+    Stacked,
     Zigzag,
 )
 from petridish.models.activations import Activation
+from tests.domains import bits
 
 Floats = NDArray[np.float64]
 SIZES = [(n, k) for n in range(1, 7) for k in range(1, n + 1)]
@@ -42,7 +43,7 @@ def subsets(n: int, k: int) -> Floats:
     return indicators
 
 
-def outputs(model: Model, weights: list[Any], n: int, *, dtype: Any = torch.float64) -> Floats:
+def outputs(model: Stacked, weights: list[Any], n: int, *, dtype: Any = torch.float64) -> Floats:
     """Give f on the whole cube, shape (run, input)."""
     arrays = [torch.tensor(np.asarray(weight), dtype=dtype) for weight in weights]
     x = torch.tensor(cube(n), dtype=dtype).expand(len(weights[0]), -1, -1)
@@ -161,8 +162,8 @@ def patterns(x: Floats) -> list[NDArray[np.int64]]:
     from scipy.optimize import linprog
 
     found = []
-    for bits in itertools.product([0, 1], repeat=len(x)):
-        signs = 2 * np.array(bits) - 1
+    for labels in itertools.product([0, 1], repeat=len(x)):
+        signs = 2 * np.array(labels) - 1
         separable = linprog(
             np.zeros(x.shape[1]),
             A_ub=-signs[:, None] * x,
@@ -319,7 +320,9 @@ def test_deep_squares_represent_parities_of_up_to_two_to_the_depth_bits(depth: i
     model = MLP(2 ** (depth - 1), tuple(2**i for i in range(depth - 1))[::-1], Power(2))
     weights = [weight[None] for weight in squares(depth, k)]
 
-    assert [weight[0].shape for weight in weights] == [p.shape for p in model.parameters(k, 1)]
+    assert [weight[0].shape for weight in weights] == [
+        p.shape for p in model.parameters(bits(k), 1)
+    ]
     assert np.allclose(outputs(model, weights, k), parities(np.ones((1, k))))
 
 
@@ -333,7 +336,7 @@ def test_one_last_square_without_an_output_bias_has_one_sign(
     its networks must have had an output bias.
     """
     model = MLP(2, deeper, Power(2), "linear")
-    weights = Normal().draw(model.parameters(5, 1), range(seed, seed + 20))
+    weights = Normal().draw(model.parameters(bits(5), 1), range(seed, seed + 20))
     f = outputs(model, weights, 5)
 
     assert ((f >= 0).all(axis=1) | (f <= 0).all(axis=1)).all()
@@ -343,7 +346,7 @@ def test_one_last_square_without_an_output_bias_has_one_sign(
 def test_deep_squares_do_not_correlate_with_higher_degrees(depth: int, seed: int) -> None:
     """E[f χ_S] and its gradient are 0 for |S| > 2^depth, and not for |S| ≤ 2^depth."""
     model = MLP(3, (3,) * (depth - 1), Power(2), "linear")
-    drawn = Normal().draw(model.parameters(6, 1), [seed])
+    drawn = Normal().draw(model.parameters(bits(6), 1), [seed])
     weights = [torch.from_numpy(w).double().requires_grad_() for w in drawn]
     f = model.forward(weights, torch.from_numpy(cube(6))[None])[0, :, 0]
     scale = float(f.detach().abs().mean())

@@ -35,8 +35,9 @@ from petridish.estimator.contenders import (
     TabM,
     XGBoost,
 )
+from petridish.models import parameters_of
 from petridish.store.columns import to_table
-from petridish.tasks import SparseParity
+from petridish.tasks import Domain, Reals, SparseParity, Values
 from petridish.tasks.table import Table, find_table
 from petridish.training import (
     CrossEntropy,
@@ -49,6 +50,7 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.engines.fit import train
+from tests.domains import bits
 
 HAS_PYTABKIT = importlib.util.find_spec("pytabkit") is not None
 NETS: list[Contender] = [RealMLP(), TabM()]
@@ -269,15 +271,15 @@ def test_a_package_that_is_not_installed(model: Contender) -> None:
     assert str(error.value) == sentence
 
 
-def test_it_has_no_forward_pass() -> None:
-    """Whoever steps it is told which engine to use."""
+def test_it_has_no_module() -> None:
+    """Whoever would step it is told which engine to use."""
     model = RandomForest()
 
-    assert model.parameters(10, 2) == ()
+    assert parameters_of(model, bits(10), 2) == ()
     with pytest.raises(UserError) as error:
-        model.forward([], None)  # type: ignore[arg-type] # it looks at neither
+        model.build(bits(10), 2)
     assert str(error.value) == (
-        "The model random_forest is fitted whole and has no forward pass. Use the engine fit."
+        "The model random_forest is fitted whole and has no module. Use the engine fit."
     )
 
 
@@ -286,8 +288,7 @@ def test_a_task_without_classes() -> None:
 
     class Line:
         name: ClassVar[str] = "line"
-        n_inputs = 1
-        n_classes = 0
+        domain = Domain(Reals((1,)), Values())
 
     with pytest.raises(UserError) as error:
         RandomForest().check_task(Line())  # type: ignore[arg-type] # it draws nothing

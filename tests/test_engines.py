@@ -31,7 +31,7 @@ from petridish.models import (
     TangentStart,
     Uniform,
 )
-from petridish.tasks import GroupProduct, SparseAnd, SparseParity, TruthTable
+from petridish.tasks import Domain, GroupProduct, Reals, SparseAnd, SparseParity, TruthTable, Values
 from petridish.training import (
     ENGINES,
     LOSSES,
@@ -41,6 +41,7 @@ from petridish.training import (
     CrossEntropy,
     Data,
     Engine,
+    Error,
     Evaluation,
     Hinge,
     Logistic,
@@ -58,6 +59,7 @@ from petridish.training import (
     per_layer,
     step_schedule,
 )
+from tests.domains import reals
 from tests.test_models import ALL_INITS, ALL_MODELS
 
 OTHERS = [engine for name, engine in ENGINES.items() if name != "reference"]
@@ -174,7 +176,7 @@ def test_losses_agree_with_the_reference(engine: Engine, name: str, seed: int) -
     ours = records(engine, specs)
     reference = records(load_engine("reference"), specs)
     for mine, theirs in zip(ours, reference, strict=True):
-        losses = np.array([mine.curves.train_loss, theirs.curves.train_loss])[:, 1:]
+        losses = np.array([mine.curves["train_loss"], theirs.curves["train_loss"]])[:, 1:]
         assert losses.shape == (2, STEPS)
         assert np.allclose(losses[0], losses[1], rtol=1e-4, atol=1e-7)
         assert mine.curves.step == theirs.curves.step == list(range(STEPS + 1))
@@ -184,7 +186,7 @@ def test_losses_agree_with_the_reference(engine: Engine, name: str, seed: int) -
         ties = Paired | OverSparse | SymmetricSigns | Signs
         first = 5 if isinstance(mine.spec.init, ties) else 0
         for name, one in (("test_error", 1 / 250), ("train_error", 1 / 70)):
-            errors = getattr(mine.curves, name)[first:], getattr(theirs.curves, name)[first:]
+            errors = mine.curves[name][first:], theirs.curves[name][first:]
             assert np.allclose(*errors, atol=one, equal_nan=True)
         assert (mine.outcome, mine.steps) == (theirs.outcome, theirs.steps)
 
@@ -279,8 +281,9 @@ def test_a_run_is_solved_when_its_whole_held_out_sample_says_so(engine: Engine) 
 
     assert with_curves.outcome is without.outcome is Outcome.SOLVED
     assert with_curves.solved_at == without.solved_at == with_curves.curves.step[-1]
-    assert with_curves.test_error == without.test_error == with_curves.curves.test_error[-1] <= 0.1
-    assert all(error > 0.1 for error in with_curves.curves.test_error[:-1])
+    at_the_end = with_curves.curves["test_error"][-1]
+    assert with_curves.test_error == without.test_error == at_the_end <= 0.1
+    assert all(error > 0.1 for error in with_curves.curves["test_error"][:-1])
     assert without.curves.step == []
 
 
@@ -305,7 +308,7 @@ def test_a_sample_is_fitted_when_the_whole_of_it_says_so(engine: Engine) -> None
     )
     (online,) = records(engine, [replace(spec, data=Data(n_test=500), evaluation=plain)])
 
-    first = next(i for i, error in enumerate(curved.curves.train_error) if error <= 0.05)
+    first = next(i for i, error in enumerate(curved.curves["train_error"]) if error <= 0.05)
     assert curved.outcome is Outcome.OUT_OF_STEPS
     assert curved.fitted_at == without.fitted_at == curved.curves.step[first] > 0
     assert unasked.fitted_at is online.fitted_at is None
@@ -324,9 +327,9 @@ def test_a_run_out_of_steps_keeps_its_last_errors(engine: Engine) -> None:
     assert record.solved_at is None
     assert record.steps == 45
     assert record.curves.step == [0, 20, 40, 45]
-    assert record.test_error == record.curves.test_error[-1]
-    assert math.isnan(record.curves.train_loss[0])
-    assert record.train_loss == record.curves.train_loss[-1]
+    assert record.test_error == record.curves["test_error"][-1]
+    assert math.isnan(record.curves["train_loss"][0])
+    assert record.train_loss == record.curves["train_loss"][-1]
 
 
 @pytest.mark.parametrize("engine", STEPPING, ids=lambda engine: engine.name)
@@ -355,18 +358,21 @@ def test_an_output_that_is_no_number_is_wrong(name: str) -> None:
     """Weights that overflow just before a look must not pass for a solved run; nor does f = 0."""
     import torch
 
-    loss = LOSSES[name]()
-    outputs = torch.full((1, 4, loss.n_outputs(2)), math.nan)
-    labels = torch.tensor([[0.0, 1.0, 0.0, 1.0]])
+    n_outputs = LOSSES[name]().n_outputs(reals(3))
+    outputs = torch.full((1, 4, n_outputs), math.nan)
+    labels = torch.tensor([[0, 1, 0, 1]])
 
-    assert loss.wrong(outputs, labels).all()
-    if loss.n_outputs(2) == 1:
-        assert loss.wrong(torch.zeros(1, 4, 1), labels).all()
-        right = (1 - 2 * labels).unsqueeze(-1)
+    def wrong(outputs: torch.Tensor) -> torch.Tensor:
+        return Error().each(outputs, labels, {}).bool()
+
+    assert wrong(outputs).all()
+    if n_outputs == 1:
+        assert wrong(torch.zeros(1, 4, 1)).all()
+        right = (1.0 - 2 * labels).unsqueeze(-1)
     else:
-        right = torch.nn.functional.one_hot(labels.long(), 2).float()
-    assert not loss.wrong(right, labels).any()
-    assert loss.wrong(-right, labels).all()
+        right = torch.nn.functional.one_hot(labels, 2).float()
+    assert not wrong(right).any()
+    assert wrong(-right).all()
 
 
 def test_label_noise_touches_training_labels_only() -> None:
@@ -459,9 +465,9 @@ def test_impossible_combinations_are_refused_before_training() -> None:
     """`check` meets what only the whole spec can know."""
     refused = {
         "The loss hinge compares the sign of one output with ±1 labels, but the task has 5 "
-        "classes. Use cross_entropy.": lambda: Hinge().n_outputs(5),
-        "The loss cross_entropy needs classes, but the task has 0. Use square.": lambda: (
-            CrossEntropy().n_outputs(0)
+        "classes. Use cross_entropy.": lambda: Hinge().n_outputs(reals(3, 5)),
+        "The loss cross_entropy needs classes, but the task has real targets. Use square.": (
+            lambda: CrossEntropy().n_outputs(Domain(Reals((3,)), Values()))
         ),
         "Sparse: s=13 weights a neuron, but there are only 12 inputs. Give s from 1 to 12.": (
             spec_of(init=Sparse(13)).check

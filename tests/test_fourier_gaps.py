@@ -37,7 +37,7 @@ from petridish.theory.hidden.fourier_gaps import (
     threshold_coefficient,
 )
 from petridish.theory.majority import majority_coefficient
-from petridish.training import Data, Evaluation, RunSpec, Training, load_engine
+from petridish.training import Curves, Data, Evaluation, RunSpec, Training, load_engine
 from petridish.training.engines.base import Silent
 from petridish.training.instruments import Gauges
 from tests.fourier_cases import ALL_ACTIVATIONS, plain_gradient
@@ -246,9 +246,9 @@ def spec_of(model: Any, task: Task) -> RunSpec:
 
 def reading(spec: RunSpec, weights: Any, later: Any = None) -> dict[str, float]:
     """Read the instruments of a run once, at its first weights or later."""
-    found: dict[str, list[float]] = {}
-    Gauges(spec, weights).read(later or weights, found)
-    return {name: values[0] for name, values in found.items()}
+    found = Curves()
+    Gauges(spec, weights).read(0, later or weights, found)
+    return {name: values[0] for name, values in found.values.items()}
 
 
 def drawn(*shapes: tuple[int, ...]) -> list[Any]:
@@ -350,9 +350,9 @@ def test_where_there_is_no_gap_it_is_nan() -> None:
 def test_runs_read_their_gap_at_every_look(engine: str, model: Any) -> None:
     """Three looks; the first layer moves no further than everything, and starts at rest."""
     (record,) = load_engine(engine).run([spec_of(model, SparseParity(10, 3))], Silent())
-    found = record.curves.instruments
+    found = record.curves.values
 
-    assert [len(values) for values in found.values()] == [3] * 4
+    assert {len(values) for values in found.values()} == {3}
     assert all(math.isfinite(value) for value in found["fourier_gap"])
     assert found["first_layer_movement"][0] == 0 < found["first_layer_movement"][2]
     assert all(

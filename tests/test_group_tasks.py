@@ -15,10 +15,19 @@ from petridish.errors import UserError
 from petridish.groups import cyclic, find_group, symmetric
 from petridish.models import MLP, Homogeneous, ParityTransformer, PolyNet, Power, Sine
 from petridish.sweeps.sweep import KINDS
-from petridish.tasks import GroupProduct, SparseMajority, SparseParity, TruthTable
+from petridish.tasks import (
+    Classes,
+    Domain,
+    GroupProduct,
+    OneHot,
+    SparseMajority,
+    SparseParity,
+    TruthTable,
+)
 from petridish.training import Data, NeuronNorm, RunSpec, Training, run_key
 from petridish.training.data import test_examples as held_out
 from petridish.training.data import training_examples
+from tests.domains import bits
 
 TWO = ((0, 1), (1, 0))
 GROUPS = ("Z2", "Z7", "S3", "Q8", "Z2xS3")
@@ -31,8 +40,7 @@ def test_a_label_is_the_product_of_the_pair(name: str, seed: int) -> None:
     examples = task.draw([seed, seed + 1], "train", 0, 200)
     left, right = np.split(examples.x, 2, axis=2)
 
-    assert task.n_inputs == 2 * group.order
-    assert task.n_classes == group.order
+    assert task.domain == Domain(OneHot(2 * group.order, 2), Classes(group.order))
     assert (left.sum(axis=2) == 1).all()
     assert (right.sum(axis=2) == 1).all()
     assert np.array_equal(examples.labels, group.table[left.argmax(axis=2), right.argmax(axis=2)])
@@ -283,7 +291,7 @@ def test_a_homogeneous_network_grows_by_its_degree(seed: int) -> None:
         model = Homogeneous(5, activation)
         weights = [
             torch.randn(2, *p.shape, generator=generator, dtype=torch.float64)
-            for p in model.parameters(7, 3)
+            for p in model.parameters(bits(7), 3)
         ]
         x = torch.randn(2, 11, 7, generator=generator, dtype=torch.float64)
         once, twice = (model.forward([s * w for w in weights], x) for s in (1.0, 2.0))
@@ -300,7 +308,7 @@ def test_places_of_ones_stand_for_one_hot_inputs(seed: int) -> None:
     examples = task.draw([seed, seed + 1], "train", 0, 40)
     assert examples.hot is not None
     generator = torch.Generator().manual_seed(seed)
-    weights = [torch.randn(2, *p.shape, generator=generator) for p in model.parameters(12, 6)]
+    weights = [torch.randn(2, *p.shape, generator=generator) for p in model.parameters(bits(12), 6)]
     plain = model.forward(weights, torch.from_numpy(examples.x))
     quick = model.forward(weights, torch.from_numpy(examples.hot))
 

@@ -29,6 +29,7 @@ from petridish.training import (
     ENGINES,
     INSTRUMENTS,
     CrossEntropy,
+    Curves,
     Data,
     Evaluation,
     NeuronNorm,
@@ -41,6 +42,7 @@ from petridish.training import (
 )
 from petridish.training.final import final_weights
 from petridish.training.instruments import Gauges
+from tests.domains import bits
 
 STEPPING = [engine for name, engine in ENGINES.items() if name not in ("wide", "fit")]
 
@@ -118,7 +120,7 @@ def test_float64_sees_what_float32_does_not() -> None:
         )
         spec = replace(spec, evaluation=Evaluation(every=3, curves=True, instruments=("movement",)))
         (record,) = engine.run([spec], Silent())
-        ends[precision] = record.curves.instruments["movement"][-1]
+        ends[precision] = record.curves.values["movement"][-1]
 
     assert ends["float64"] > 1e-11
     assert ends["float32"] == 0
@@ -137,9 +139,9 @@ def margin_of(network: Neurons, task: Any, model: Homogeneous, seed: int = 0) ->
         evaluation=Evaluation(curves=True, instruments=("normalised_margin", "feature_power")),
         seed=seed,
     )
-    gauges, found = Gauges(spec, weights), {}  # type: ignore[arg-type, var-annotated]
-    gauges.read(weights, found)  # type: ignore[arg-type]
-    return float(found["normalised_margin"][0])
+    gauges, found = Gauges(spec, weights), Curves()  # type: ignore[arg-type]
+    gauges.read(0, weights, found)  # type: ignore[arg-type]
+    return found["normalised_margin"][0]
 
 
 def test_the_margin_is_that_of_all_inputs(seed: int) -> None:
@@ -188,15 +190,15 @@ def test_margins_are_read_where_there_are_any() -> None:
             ),
         )
         (record,) = load_engine("torch").run([spec], Silent())
-        for values in record.curves.instruments.values():
-            assert all(math.isnan(value) for value in values)
+        for name in ("normalised_margin", "feature_power"):
+            assert all(math.isnan(value) for value in record.curves[name])
 
 
 def test_the_penalty_by_hand() -> None:
     """λ Σ ‖ω_i‖^b of two neurons, biases among their weights and the output's bias not."""
     import torch
 
-    parameters = MLP(2).parameters(2, 1)
+    parameters = MLP(2).parameters(bits(2), 1)
     weights = [
         torch.tensor(values)[None]
         for values in ([[3.0, 0.0], [0.0, 2.0]], [4.0, 1.0], [[0.0, 2.0]], [100.0])

@@ -14,6 +14,7 @@ from torch import Tensor
 from petridish.models import MLP, Sparse, Uniform
 from petridish.training import SGD, Adam, AdamW
 from petridish.training.members import MemberLoss, Members
+from tests.domains import bits
 
 LOSSES: list[tuple[MemberLoss, int]] = [("logistic", 1), ("cross_entropy", 3), ("square", 2)]
 OPTIMISERS: list[SGD | Adam | AdamW] = [SGD(), SGD(0.9), Adam(), AdamW(0.8, 0.99)]
@@ -23,7 +24,7 @@ def start(members: int, n_inputs: int, widths: tuple[int, ...], n_outputs: int) 
     """Draw the members' weights, the first layer 2-sparse where there are two inputs."""
     model = MLP(widths[0], deeper=widths[1:])
     init = Sparse(2) if n_inputs > 1 else Uniform()
-    return init.draw(model.parameters(n_inputs, n_outputs), range(members))
+    return init.draw(model.parameters(bits(n_inputs), n_outputs), range(members))
 
 
 def batch(

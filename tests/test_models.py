@@ -38,6 +38,7 @@ from petridish.models import (
     Signs,
     Sine,
     Sparse,
+    Stacked,
     SymmetricSigns,
     Tangent,
     TangentStart,
@@ -46,6 +47,7 @@ from petridish.models import (
     Zigzag,
 )
 from petridish.sweeps.sweep import KINDS
+from tests.domains import bits
 
 ALL_INITS: list[Any] = [
     Uniform(),
@@ -92,18 +94,18 @@ def test_the_suites_cover_everything() -> None:
     assert activations == set(ACTIVATIONS.values())
 
 
-def fits(init: Init, model: Model) -> bool:
+def fits(init: Init, model: Stacked) -> bool:
     """Whether an initialisation takes a model: `REFUSED` below says which do not, and why."""
     try:
-        init.draw(model.parameters(20, 1), [])
+        init.draw(model.parameters(bits(20), 1), [])
     except UserError:
         return False
     return True
 
 
-def draw(init: Init, model: Model, seeds: list[int], n: int = 20) -> list[Any]:
+def draw(init: Init, model: Stacked, seeds: list[int], n: int = 20) -> list[Any]:
     """Draw all parameters of a model on n inputs."""
-    return init.draw(model.parameters(n, 1), seeds)
+    return init.draw(model.parameters(bits(n), 1), seeds)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +113,9 @@ def draw(init: Init, model: Model, seeds: list[int], n: int = 20) -> list[Any]:
     [(model, init) for model in ALL_MODELS for init in ALL_INITS if fits(init, model)],
     ids=describe,
 )
-def test_a_draw_has_its_shapes_and_is_a_runs_own(model: Model, init: Init, seed: int) -> None:
+def test_a_draw_has_its_shapes_and_is_a_runs_own(model: Stacked, init: Init, seed: int) -> None:
     """Every parameter has its shape, and a run's values do not depend on the other runs."""
-    parameters = model.parameters(20, 1)
+    parameters = model.parameters(bits(20), 1)
     together = init.draw(parameters, [seed, seed + 1, seed + 2])
     alone = init.draw(parameters, [seed + 1])
 
@@ -129,7 +131,7 @@ def test_uniform_is_pytorchs_default(seed: int) -> None:
 
     torch.manual_seed(seed)
     theirs = torch.nn.Linear(50, 800)
-    ours = Uniform().draw(MLP(800).parameters(50, 1), [seed])
+    ours = Uniform().draw(MLP(800).parameters(bits(50), 1), [seed])
     for mine, other in ((ours[0], theirs.weight), (ours[1], theirs.bias)):
         assert np.abs(mine).max() <= 1 / sqrt(50)
         assert ks_2samp(mine.ravel(), other.detach().numpy().ravel()).pvalue > 1e-4
@@ -139,7 +141,7 @@ def test_scales_of_the_named_inits(seed: int) -> None:
     """Xavier's bound, Kaiming's variance and Bernoulli's two values, in every layer."""
     model = MLP(300, (200,))
     for parameter, xavier, kaiming, signs in zip(
-        model.parameters(50, 1),
+        model.parameters(bits(50), 1),
         draw(XavierUniform(), model, [seed], 50),
         draw(KaimingGaussian(), model, [seed], 50),
         draw(Bernoulli(), model, [seed], 50),
@@ -290,16 +292,16 @@ REFUSED = [
         "MLP: output='product'. Give 'affine', 'linear' or 'sum'.",
     ),
     (
-        lambda: MLP(3, output="sum").parameters(5, 2),
+        lambda: MLP(3, output="sum").parameters(bits(5), 2),
         "MLP: output='sum' has one output, but task and loss ask for 2. Give 'affine' or 'linear'.",
     ),
     (
-        lambda: PolyNet(3).parameters(5, 2),
+        lambda: PolyNet(3).parameters(bits(5), 2),
         "PolyNet has one output, but task and loss ask for 2. "
         "Give a task of two classes and a loss such as hinge.",
     ),
     (
-        lambda: DisjointPolyNet(3).parameters(20, 1),
+        lambda: DisjointPolyNet(3).parameters(bits(20), 1),
         "DisjointPolyNet: 20 inputs cannot be cut into k=3 equal blocks. "
         "Give n as a multiple of 3.",
     ),

@@ -24,8 +24,8 @@ from petridish.seeds import Streams, name_key
 from petridish.tasks import SparseAnd, SparseMajority, SparseParity, Task, TruthTable
 from petridish.training import (
     Data,
+    Error,
     Evaluation,
-    Hinge,
     Logistic,
     Loss,
     RunSpec,
@@ -136,7 +136,7 @@ def test_losses_agree_with_the_reference(loss: Loss, n: int, width: int) -> None
         seed=n * width,
     )
     (reference,) = load_engine("reference").run([spec], Silent())
-    expected = np.array(reference.curves.train_loss)[1:]
+    expected = np.array(reference.curves["train_loss"])[1:]
     for isa in HERE:
         losses, _ = carry_out(spec, isa)
         assert np.allclose(losses, expected, rtol=1e-4, atol=1e-6)
@@ -228,7 +228,7 @@ def test_errors_are_counted_as_by_the_reference(isa: InstructionSet, n: int, wid
     x, labels = torch.from_numpy(examples.x[0]), torch.from_numpy(examples.labels[0])
     w, b, v, beta = (torch.from_numpy(weight[0]) for weight in initial_weights([spec]))
     outputs = torch.relu(x @ w.T + b) @ v[0] + beta
-    wrong = Hinge().wrong(outputs[None, :, None], labels[None].float())[0]
+    wrong = Error().each(outputs[None, :, None], labels[None].long(), {})[0]
     assert outputs.abs().min() > 1e-6
     assert (ours, short) == (int(wrong.sum()), int(wrong[:77].sum()))
 

@@ -77,8 +77,8 @@ def assert_alike(spec: RunSpec) -> None:
     ours = next(load_engine("native").run([spec], Silent())).curves
     theirs = next(load_engine("reference").run([spec], Silent())).curves
     assert ours.step == theirs.step
-    assert np.allclose(ours.train_loss[1:], theirs.train_loss[1:], rtol=2e-4, atol=2e-4)
-    moved, expected = (curves.instruments["movement"] for curves in (ours, theirs))
+    assert np.allclose(ours["train_loss"][1:], theirs["train_loss"][1:], rtol=2e-4, atol=2e-4)
+    moved, expected = (curves.values["movement"] for curves in (ours, theirs))
     assert np.allclose(moved, expected, rtol=1e-3, atol=1e-4)
 
 

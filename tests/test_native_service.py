@@ -171,13 +171,13 @@ def test_instruments_are_read_at_every_look(engine: str) -> None:
     """Movement, norms, relevant and irrelevant weights, as by hand from the weights by hand."""
     spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(INSTRUMENTS)))
     (record,) = load_engine(engine).run([spec], Silent())
-    found = record.curves.instruments
+    found = record.curves.values
     relevant = spec.task.supports([spec.seed])[0]  # type: ignore[attr-defined] # a parity
     start = [weight[0] for weight in initial_weights([spec])]
     _, end = by_hand(spec)
     others = np.setdiff1d(np.arange(20), relevant)
 
-    assert set(found) == set(INSTRUMENTS)
+    assert set(found) == {"train_loss", "train_error", "test_error", *INSTRUMENTS}
     assert all(len(values) == 3 for values in found.values())
     assert found["movement"][0] == 0
     moved = max(np.abs(now - before).max() for now, before in zip(end, start, strict=True))
@@ -205,8 +205,8 @@ def test_a_users_own_labels_are_taken_as_they_are(data: Data) -> None:
     spec = spec_of(task=OddLabels(12, 3), data=data)
     (ours,) = load_engine("native").run([spec], Silent())
     (theirs,) = load_engine("reference").run([spec], Silent())
-    assert np.allclose(ours.curves.train_loss[1:], theirs.curves.train_loss[1:], rtol=1e-4)
-    assert ours.curves.test_error == theirs.curves.test_error
+    assert np.allclose(ours.curves["train_loss"][1:], theirs.curves["train_loss"][1:], rtol=1e-4)
+    assert ours.curves["test_error"] == theirs.curves["test_error"]
 
 
 def test_weights_of_another_shape_are_refused() -> None:

@@ -19,7 +19,7 @@ from petridish.training.screen import FIRST, MISS, allowed_errors, stages
 @given(n_test=st.integers(1, 20_000), target=st.sampled_from([0.0, 0.01, 0.1, 0.3, 0.5, 1.0]))
 def test_stages_cover_the_sample_and_the_last_decides(n_test: int, target: float) -> None:
     """They follow each other without a gap, and the last allows what the target does."""
-    found = stages(n_test, target)
+    found = stages(n_test, allowed_errors(n_test, target))
 
     assert found[0].start == 0
     assert found[-1].stop == n_test
@@ -34,7 +34,7 @@ def test_limits_are_the_hypergeometric_ones(target: float) -> None:
 
     n_test = 10_000
     allowed = allowed_errors(n_test, target)
-    for stage in stages(n_test, target)[:-1]:
+    for stage in stages(n_test, allowed_errors(n_test, target))[:-1]:
         exceeded = hypergeom(n_test, allowed, stage.stop)
         assert exceeded.sf(stage.limit) < MISS
         assert stage.limit == 0 or exceeded.sf(stage.limit - 1) >= MISS
@@ -46,7 +46,10 @@ def test_the_decision_is_that_of_the_whole_sample(errors: int, seed: int) -> Non
     n_test, target = 3000, 0.1
     wrong = np.zeros(n_test, bool)
     wrong[np.random.default_rng(seed).permutation(n_test)[:errors]] = True
-    passed = all(wrong[: stage.stop].sum() <= stage.limit for stage in stages(n_test, target))
+    passed = all(
+        wrong[: stage.stop].sum() <= stage.limit
+        for stage in stages(n_test, allowed_errors(n_test, target))
+    )
 
     assert passed == (errors <= 300)
 
@@ -54,7 +57,7 @@ def test_the_decision_is_that_of_the_whole_sample(errors: int, seed: int) -> Non
 def test_allowed_errors_are_whole() -> None:
     """A target of 0.3 allows 3 errors of 10, whatever the float says."""
     assert [allowed_errors(10, 0.3), allowed_errors(8192, 0.0), allowed_errors(7, 1.0)] == [3, 0, 7]
-    assert stages(100, 0.1)[0].stop == 100 < FIRST
+    assert stages(100, 10)[0].stop == 100 < FIRST
 
 
 def test_the_held_out_sample_is_its_own_stream() -> None:

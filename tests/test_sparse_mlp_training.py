@@ -15,6 +15,7 @@ from petridish.estimator.relevance import relevance, weighing_members
 from petridish.estimator.start import AsIn, AtData
 from petridish.models import MLP, Sparse
 from petridish.training.optimisers import AdamW
+from tests.domains import bits
 from tests.table_estimators import QUICK, both, products
 
 # Training.
@@ -47,7 +48,7 @@ def test_neurons_start_on_relevant_columns_and_bend_at_rows() -> None:
     """±1 on two columns, drawn by the members' factors; each bias puts a row on the bend."""
     rows = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
     factors = np.array([[1, 1, 1, 1, 1], [1, 1, 0.5, 0.1, 0.1]], np.float32)
-    drawn = AtData(2).draw(MLP(3000).parameters(5, 1), [7, 8], rows, factors)
+    drawn = AtData(2).draw(MLP(3000).parameters(bits(5), 1), [7, 8], rows, factors)
     weight, bias = drawn[0], drawn[1]
 
     assert set(np.unique(weight)) == {-1, 0, 1}
@@ -130,7 +131,7 @@ def test_members_that_weigh_hold_the_factors() -> None:
 
 def test_dropout_silences_as_many_as_it_says() -> None:
     """Masks have the asked share of silence, and follow from a member's seed alone."""
-    start = AsIn(Sparse(2)).init.draw(MLP(64, (64,)).parameters(4, 1), [3, 4])
+    start = AsIn(Sparse(2)).init.draw(MLP(64, (64,)).parameters(bits(4), 1), [3, 4])
     members = DropoutMembers(start, loss="square", optimiser=AdamW(), dropout=0.3, seeds=[3, 4])
     alone = DropoutMembers(
         [part[1:] for part in start], loss="square", optimiser=AdamW(), dropout=0.3, seeds=[4]
@@ -145,7 +146,7 @@ def test_dropout_silences_as_many_as_it_says() -> None:
 def test_slopes_under_dropout_are_those_of_autograd() -> None:
     """Given the masks, the backward pass by hand is the derivative of the masked network."""
     rng = np.random.default_rng(0)
-    start = AsIn(Sparse(2)).init.draw(MLP(8, (8,)).parameters(4, 1), [3, 4])
+    start = AsIn(Sparse(2)).init.draw(MLP(8, (8,)).parameters(bits(4), 1), [3, 4])
     x = torch.from_numpy(rng.normal(size=(20, 4)).astype(np.float32))
     target = torch.from_numpy(rng.normal(size=(20, 1)).astype(np.float32))
     slopes = dropped(start).gradients(x, target)

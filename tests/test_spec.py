@@ -20,9 +20,13 @@ from petridish.tasks import SparseAnd, SparseOr, SparseParity
 from petridish.training import (
     ONLINE,
     SGD,
+    Above,
     Adam,
+    Below,
     Data,
+    Error,
     Evaluation,
+    Held,
     Hinge,
     Piece,
     RunSpec,
@@ -34,6 +38,7 @@ from petridish.training import (
     step_schedule,
 )
 from petridish.training.keys import _part_text
+from tests.domains import bits
 
 SPEC = RunSpec(task=SparseParity(20, 3), evaluation=Evaluation(curves=True))
 
@@ -150,6 +155,12 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "precision": "float64",
         "power": 3.0,
         "weights": True,
+        "stop": Below(Error(part="a"), 0.2),
+        "clip": 1.0,
+        "metrics": (Error(on="train"),),
+        "samples": (Held("other", SparseParity(10, 2)),),
+        "reached": (Above(Error(), 0.5),),
+        "at": (3, 7),
     }
     other = others.get(name)
     if name == "draws":  # which asks for a finite sample; that m is part of the key is seen above
@@ -259,9 +270,12 @@ def test_schedules_by_hand() -> None:
         0.25,
         0.25,
     ]
-    assert Piece().spread((3.0, 5.0), (0, 0, 1, 1)) == (3.0, 3.0, 5.0, 5.0)
-    assert Piece().spread((1.0, 2.0, 3.0, 4.0), (0, 0, 1, 1)) == (1.0, 2.0, 3.0, 4.0)
-    assert Piece().spread(2.0, (0, 0, 1, 1)) == (2.0,) * 4
+    parameters = MLP(3).parameters(bits(4), 1)
+    assert Piece().spread((3.0, 5.0), parameters) == (3.0, 3.0, 5.0, 5.0)
+    assert Piece().spread((1.0, 2.0, 3.0, 4.0), parameters) == (1.0, 2.0, 3.0, 4.0)
+    assert Piece().spread(2.0, parameters) == (2.0,) * 4
+    assert Piece().spread((("layer1.*", 3.0), ("*", 5.0)), parameters) == (3.0, 3.0, 5.0, 5.0)
+    assert Piece().spread((("@bias", 0.0), ("*", 1.0)), parameters) == (1.0, 0.0, 1.0, 0.0)
 
 
 @given(st.lists(st.sampled_from(["a", "b(1,2)", "c((1, 2), d)", "3"]), min_size=1, max_size=4))

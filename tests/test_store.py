@@ -75,7 +75,7 @@ def test_records_come_back_as_they_were(store: Store) -> None:
 
 def test_curves_are_read_when_asked_for(store: Store) -> None:
     """They are the heavy part of a store, and few questions need them."""
-    curves = Curves([0, 100], [math.nan, 0.5], [0.4, 0.0], [0.5, 0.1])
+    curves = Curves([0, 100], {"train_loss": [math.nan, 0.5], "test_error": [0.5, 0.1]})
     spec = replace(BASE, seed=9, evaluation=Evaluation(curves=True))
     store.write([record(9, spec=spec, curves=curves)])
 

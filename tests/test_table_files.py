@@ -18,6 +18,7 @@ import pytest
 from petridish.errors import UserError
 from petridish.tasks.table import Table, find_table, find_tables
 from petridish.tasks.table_files import BENCHMARK, TABLE_2, fetch_table, load
+from tests.domains import reals
 from tests.small_tables import ROWS, see_no_tables, small_folder, small_table
 
 
@@ -41,7 +42,8 @@ def test_a_table_describes_itself(folder: Path) -> None:
     task = find_table("small")
 
     assert task == Table("small", ROWS, 3, load("small").digest)
-    assert (task.n_inputs, task.n_classes, task.n_test_rows, task.n_train_rows) == (3, 2, 4, 36)
+    assert task.domain == reals(3)
+    assert (task.n_test_rows, task.n_train_rows) == (4, 36)
 
 
 def test_tables_of_the_benchmark_come_in_its_order(tmp_path: Path) -> None:

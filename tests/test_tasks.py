@@ -25,6 +25,7 @@ from petridish.tasks import (
     TruthTable,
 )
 from petridish.tasks.base import OnSupport
+from tests.domains import bits
 
 XOR = (0, 1, 1, 0)
 ALL_TASKS: list[Any] = [
@@ -88,8 +89,7 @@ def test_train_and_test_share_the_support_and_nothing_else(task: OnSupport, seed
     train, test = task.draw([seed], "train", 0, 64), task.draw([seed], "test", 0, 64)
 
     assert not np.array_equal(train.x, test.x)
-    assert task.n_classes == 2
-    assert task.n_inputs == task.n == train.x.shape[-1]
+    assert task.domain == bits(train.x.shape[-1]) == bits(task.n)
 
 
 @pytest.mark.parametrize("task", ALL_TASKS, ids=describe)

@@ -13,12 +13,13 @@ from petridish.models import MLP, OverSparse
 from petridish.theory import over_sparse_biases, over_sparse_constants, population_gradient
 from petridish.training.data import initial_weights
 from petridish.training.final import final_weights
+from tests.domains import bits
 
 
 @given(st.integers(1, 8), st.sampled_from([2, 4, 6]), st.integers(0, 2**32))
 def test_the_start_is_that_of_the_appendix(s: int, k: int, seed: int) -> None:
     """Every neuron has s ones; biases are of the repaired set, outputs ±1, and pairs cancel."""
-    parameters = MLP(20).parameters(8, 1)
+    parameters = MLP(20).parameters(bits(8), 1)
     weight, bias, output, last = (drawn[0] for drawn in OverSparse(s, k).draw(parameters, [seed]))
 
     assert np.array_equal(weight.sum(axis=1), np.full(20, s))
@@ -67,7 +68,7 @@ def test_the_rates_make_relevant_weights_one_over_2k() -> None:
     """For a good neuron the weights on S become ±1/2k: what the biases are made for."""
     for k, s in ((2, 9), (4, 17)):
         sweep = over_sparse(30, k, s, widths=(4,), samples=(10,), seeds=1)
-        rate = sweep.base.rates()[0][1][0]
+        rate = sweep.base.rates()[0].rate[0]
         assert rate * abs(float(over_sparse_constants(k, s)[0])) == pytest.approx(1 / (2 * k))
-        decay = sweep.base.rates()[0][2][0]
+        decay = sweep.base.rates()[0].decay[0]
         assert rate * decay == pytest.approx(1)  # where the weights began is erased

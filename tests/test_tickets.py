@@ -79,7 +79,7 @@ def test_every_engine_trains_tickets(name: str) -> None:
     (record,) = load_engine(name).run(
         [replace(CHILD, evaluation=Evaluation(every=100, curves=True))], Silent()
     )
-    assert record.curves.test_error[0] == pytest.approx(_first_error(), abs=1 / 500)
+    assert record.curves["test_error"][0] == pytest.approx(_first_error(), abs=1 / 500)
 
 
 def _first_error() -> float:

@@ -153,9 +153,9 @@ def test_a_class_that_is_gone_refuses_to_run(gone: RunSpec) -> None:
             refused()
         assert str(error.value) == refusal
     with pytest.raises(GoneError) as unknown:
-        _ = gone.task.n_inputs
+        _ = gone.task.domain
     assert str(unknown.value) == (
-        "The class Shifted of this run is not here, and n_inputs is none of its fields. Load the "
+        "The class Shifted of this run is not here, and domain is none of its fields. Load the "
         "file that defines it."
     )
 

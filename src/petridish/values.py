@@ -67,6 +67,8 @@ def plain(value: object) -> Any:
     if isinstance(value, Gone):
         return {"type": value.kind, **{name: plain(part) for name, part in value.parts}}
     if is_dataclass(value) and not isinstance(value, type):
+        if is_short(value):
+            return type(value).short  # type: ignore[attr-defined] # is_short has looked
         parts = {
             part.name: plain(getattr(value, part.name))
             for part in fields(value)
@@ -88,6 +90,18 @@ def plain(value: object) -> Any:
     return value
 
 
+def is_short(value: object) -> bool:
+    """Return whether a value is written by a short text: a class's `short`, with its defaults.
+
+    Stored specs have such texts from before their classes were values.
+    """
+    kind = type(value)
+    return "short" in vars(kind) and all(
+        getattr(value, part.name) == part.default
+        for part in fields(value)  # type: ignore[arg-type]
+    )
+
+
 def read(value: Any, hint: Any = None) -> Any:
     """Return the value that `plain` has written; `hint` is the type that its place asks for.
 
@@ -98,13 +112,36 @@ def read(value: Any, hint: Any = None) -> Any:
     if isinstance(value, dict):
         return _read_object(value)
     if isinstance(value, list):
-        item = next((typing.get_args(each)[0] for each in options if _is_tuple(each)), None)
-        return tuple(read(part, item) for part in value)
+        items = _item_hints(value, [typing.get_args(each) for each in options if _is_tuple(each)])
+        return tuple(read(part, item) for part, item in zip(value, items, strict=True))
     if value == "inf" and str not in options:
         return math.inf
+    if isinstance(value, str) and str not in options and value in _shorts():
+        return _shorts()[value]()
     if type(value) is int and float in options and int not in options:
         return float(value)
     return value
+
+
+def _item_hints(value: list[Any], tuples: list[tuple[Any, ...]]) -> list[Any]:
+    """Return the hint for each part of a list, from the arguments of the tuples that it may be.
+
+    `tuple[float, ...]` asks the same of every part, `tuple[str, float]` something of each. Where
+    both pairs and numbers may stand, the parts say which.
+    """
+    nested = bool(value) and isinstance(value[0], list)
+    for arguments in tuples:
+        endless = len(arguments) == 2 and arguments[1] is Ellipsis
+        hints = [arguments[0]] * len(value) if endless else list(arguments)
+        if len(hints) == len(value) and (not nested or _is_tuple(hints[0])):
+            return hints
+    return [None] * len(value)
+
+
+@cache
+def _shorts() -> dict[str, type]:
+    """Return the package's classes that have a short text, by it."""
+    return {kind.short: kind for kind in known_classes().values() if "short" in vars(kind)}  # type: ignore[attr-defined]
 
 
 def learn(module: types.ModuleType) -> None:

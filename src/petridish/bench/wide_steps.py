@@ -46,10 +46,12 @@ def _step(width: int, batch: int) -> Callable[[], object]:
     import torch
 
     from petridish.models import MLP, Sparse
+    from petridish.tasks import Classes, Domain, Reals
     from petridish.training import Adam
     from petridish.training.members import Members
 
-    parameters = MLP(width, deeper=(width,)).parameters(N_INPUTS, 1)
+    domain = Domain(Reals((N_INPUTS,)), Classes(2))
+    parameters = MLP(width, deeper=(width,)).parameters(domain, 1)
     member = Members(Sparse(2).draw(parameters, [0]), loss="logistic", optimiser=Adam())
     x, target = torch.randn(batch, N_INPUTS), torch.rand(batch, 1)
     return lambda: member.step(x, target, rate=1e-3)

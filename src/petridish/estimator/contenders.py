@@ -11,30 +11,27 @@ import importlib.util
 import io
 import logging
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
-from petridish.models import Parameter
+from petridish.models import ChecksTask, FitsItself
 from petridish.tasks import Task
 from petridish.training.numerics import settled
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Inputs = NDArray[np.float32]
 Labels = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Contender(ABC):
+class Contender(FitsItself, ChecksTask):
     """A model that is fitted whole. A new one is a frozen dataclass that says how.
 
     `package` is what it needs, `extra` what of petridish installs that, `on_torch` whether it
@@ -70,7 +67,7 @@ class Contender(ABC):
     def check_task(self, task: Task) -> None:
         """Refuse a run that cannot be fitted, before anything is."""
         self._check_installed()
-        if task.n_classes < 2:
+        if task.domain.n_classes < 2:
             raise UserError(
                 f"The model {self.name} predicts classes, and the task {task.name} has none. Give "
                 "a task with classes."
@@ -86,16 +83,6 @@ class Contender(ABC):
     def typical_seconds(self, rows: int, features: int) -> float:
         """Guess the time of a fit on one core, for plans and for an order of work."""
         return 0.3
-
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
-        """None that an engine trains."""
-        return ()
-
-    def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Refuse: there are no parameters."""
-        raise UserError(
-            f"The model {self.name} is fitted whole and has no forward pass. Use the engine fit."
-        )
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from petridish.estimator.threads import THREADS
 from petridish.models import MLP
 from petridish.models.base import Weights
 from petridish.seeds import Streams
+from petridish.tasks import Domain, Reals, Values
 from petridish.training.members import MemberLoss, Members
 from petridish.training.optimisers import AdamW
 
@@ -233,7 +234,9 @@ class _Stack:
         factors: NDArray[np.float32],
     ) -> None:
         self.recipe, self.held = recipe, held
-        parameters = recipe.model.parameters(sample.x.shape[1], sample.target.shape[1])
+        n_inputs, n_outputs = sample.x.shape[1], sample.target.shape[1]
+        domain = Domain(Reals((n_inputs,)), Values(n_outputs))
+        parameters = recipe.model.parameters(domain, n_outputs)
         self.start = recipe.start.draw(parameters, seeds, sample.x, factors)
         self.decays = [recipe.weight_decay * (p.kind == "weight") for p in parameters]
         self.members = _members(recipe, self.start, seeds)

@@ -10,14 +10,17 @@ from petridish.models.activations import (
     Sine,
     Zigzag,
 )
-from petridish.models.base import Init, Model, Parameter
+from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
 from petridish.models.homogeneous import Homogeneous
 from petridish.models.inits import (
     Bernoulli,
+    ByName,
     Constant,
+    FromModule,
     KaimingGaussian,
     Normal,
     OverSparse,
+    Own,
     Paired,
     Seeded,
     Signs,
@@ -26,8 +29,10 @@ from petridish.models.inits import (
     TangentStart,
     Uniform,
     XavierUniform,
+    usual_start,
 )
 from petridish.models.mlp import MLP
+from petridish.models.parameters import parameters_of
 from petridish.models.polynet import DisjointPolyNet, PolyNet
 from petridish.models.tangent import Tangent
 from petridish.models.transformer import ParityTransformer
@@ -39,7 +44,7 @@ INITS: dict[str, type] = {
     i.name: i
     for i in (
         *(Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse),
-        *(SymmetricSigns, Constant, Normal, Signs, Seeded, TangentStart),
+        *(SymmetricSigns, Constant, Normal, Signs, Seeded, TangentStart, Own),
     )
 }
 MODELS: dict[str, type] = {
@@ -53,8 +58,12 @@ __all__ = [
     "MODELS",
     "Activation",
     "Bernoulli",
+    "ByName",
+    "ChecksTask",
     "Constant",
     "DisjointPolyNet",
+    "FitsItself",
+    "FromModule",
     "Homogeneous",
     "Identity",
     "InfiniteZigzag",
@@ -64,6 +73,7 @@ __all__ = [
     "Normal",
     "Oscillating",
     "OverSparse",
+    "Own",
     "Paired",
     "Parameter",
     "ParityTransformer",
@@ -74,10 +84,13 @@ __all__ = [
     "Signs",
     "Sine",
     "Sparse",
+    "Stacked",
     "SymmetricSigns",
     "Tangent",
     "TangentStart",
     "Uniform",
     "XavierUniform",
     "Zigzag",
+    "parameters_of",
+    "usual_start",
 ]

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 from petridish.choices import describe
 from petridish.errors import UserError, check_whole
 from petridish.models.activations import Identity, Power, ReLU
-from petridish.models.base import Parameter
+from petridish.models.base import Parameter, Stacked, layer_parameter
+from petridish.tasks.domain import Domain, one_answer
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Homogeneous:
+class Homogeneous(Stacked):
     r"""f(x) = Σ_i w_i σ(u_i · x), with σ a power or ReLU [TH §7.2].
 
     Twice the weights give 2^ν times the outputs, ν being `degree`, so that a margin can be measured
@@ -49,12 +50,19 @@ class Homogeneous:
         """The ν in which a neuron grows: one more than its activation."""
         return 1 + (self.activation.k if isinstance(self.activation, Power) else 1)
 
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+    def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List u and w, the weights of the two layers."""
         return (
-            Parameter(0, "weight", n_inputs, self.width),
-            Parameter(1, "weight", self.width, n_outputs),
+            layer_parameter(0, "weight", one_answer("Homogeneous", domain), self.width),
+            layer_parameter(1, "weight", self.width, n_outputs),
         )
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return two layers without biases."""
+        from petridish.models.modules import HomogeneousModule
+
+        n_inputs = one_answer("Homogeneous", domain)
+        return HomogeneousModule(n_inputs, self.width, n_outputs, self.activation)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs, shape (run, batch, output).
@@ -64,7 +72,7 @@ class Homogeneous:
         """
         first, second = parameters
         if x.is_floating_point():
-            return second.bmm(self.activation(first.bmm(x.mT))).mT
+            return second.bmm(self.activation(first.bmm(x.flatten(2).mT))).mT
         from torch import arange
 
         runs, width, n_inputs = first.shape

@@ -1,37 +1,56 @@
-"""Initialisations. Each parameter has its own random stream, named after it."""
+"""Initialisations. Each parameter has its own random stream, named after it.
+
+Where a start says «every parameter», scales, which multiply, are left at 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from petridish.errors import UserError, check_whole
-from petridish.models.base import Init, Parameter, Weights
+from petridish.models.base import FitsItself, Init, Model, Parameter, Stacked, Weights
 from petridish.seeds import Streams
 from petridish.values import LATER
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Said = TypeVar("Said")
 
 
 def init_stream(parameter: Parameter, seeds: Sequence[int]) -> Streams:
     """Give the stream from which the values of `parameter` are drawn."""
-    return Streams(seeds, f"init/{parameter.name}")
+    return Streams(seeds, f"init/{parameter.stream}")
+
+
+def _ones(parameter: Parameter, seeds: Sequence[int]) -> Weights:
+    return np.ones((len(seeds), *parameter.shape), np.float32)
 
 
 def _uniform(parameter: Parameter, seeds: Sequence[int], bound: float) -> Weights:
+    if parameter.kind == "scale":
+        return _ones(parameter, seeds)
     drawn = init_stream(parameter, seeds).uniforms(0, parameter.size)
     values = (2 * bound * drawn - bound).astype(np.float32)
     return values.reshape(len(seeds), *parameter.shape)
 
 
 def _normal(parameter: Parameter, seeds: Sequence[int], std: float) -> Weights:
+    if parameter.kind == "scale":
+        return _ones(parameter, seeds)
     values = (std * init_stream(parameter, seeds).normals(0, parameter.size)).astype(np.float32)
     return values.reshape(len(seeds), *parameter.shape)
 
 
 def _signs(parameter: Parameter, seeds: Sequence[int], scale: float) -> Weights:
+    if parameter.kind == "scale":
+        return _ones(parameter, seeds)
     signs = init_stream(parameter, seeds).signs(0, parameter.size)
     values = (np.float32(scale) * signs).astype(np.float32)
     return values.reshape(len(seeds), *parameter.shape)
@@ -117,6 +136,12 @@ class Sparse:
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
         """Draw every parameter; the first weights by choosing s inputs for each neuron."""
         first = parameters[0]
+        if len(first.shape) != 2:
+            raise UserError(
+                f"Sparse: it chooses inputs for the neurons of a first layer, and the parameter "
+                f"{first.name} has the shape {first.shape}. Give a model whose first parameter is "
+                "a layer's weights, such as an MLP."
+            )
         if self.s > first.fan_in:
             raise UserError(
                 f"Sparse: s={self.s} weights a neuron, but there are only {first.fan_in} inputs. "
@@ -329,6 +354,112 @@ class TangentStart:
             )
         start = [np.zeros((len(seeds), *p.shape), np.float32) for p in trained]
         return [*start, *self.base.draw(trained, seeds)]
+
+
+class FromModule(ABC):
+    """A start that takes what the model's own module begins with."""
+
+    @abstractmethod
+    def draw_from(
+        self,
+        build: Callable[[], nn.Module],
+        parameters: Sequence[Parameter],
+        seeds: Sequence[int],
+    ) -> list[Weights]:
+        """Return the values of `parameters` for the runs `seeds`; `build` makes a new module."""
+
+
+@dataclass(frozen=True)
+class Own(FromModule):
+    """The module's own start: what its `build` draws, from the run's stream "init/module"."""
+
+    name: ClassVar[str] = "own"
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Meet no checks: every module has a start."""
+        if seeds:
+            raise TypeError("a module's own start needs the module: see initial_weights")
+        return [np.zeros((0, *p.shape), np.float32) for p in parameters]
+
+    def draw_from(
+        self,
+        build: Callable[[], nn.Module],
+        parameters: Sequence[Parameter],
+        seeds: Sequence[int],
+    ) -> list[Weights]:
+        """Build one module per run."""
+        from petridish.models.parameters import seeded
+
+        each = [dict(seeded(build, seed).named_parameters()) for seed in seeds]
+        return [
+            np.stack([named[p.name].detach().numpy().astype(np.float32) for named in each])
+            for p in parameters
+        ]
+
+
+@dataclass(frozen=True)
+class ByName(FromModule):
+    """A start for each parameter, by the first pattern that fits it.
+
+    ``ByName((("norm*", Constant(1.0)), ("@bias", Constant(0.0)), ("*", Normal(0.02))))``: a pattern
+    is that of a name, or `@weight`, `@bias`, `@scale`.
+    """
+
+    name: ClassVar[str] = "by_name"
+
+    rules: tuple[tuple[str, Init], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple((str(p), init) for p, init in self.rules))
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw every parameter by its rule."""
+        chosen = self._chosen(parameters)
+        return [init.draw([p], seeds)[0] for p, init in zip(parameters, chosen, strict=True)]
+
+    def draw_from(
+        self,
+        build: Callable[[], nn.Module],
+        parameters: Sequence[Parameter],
+        seeds: Sequence[int],
+    ) -> list[Weights]:
+        """Draw every parameter by its rule, which may be its module's own start."""
+        return [
+            init.draw_from(build, [p], seeds)[0]
+            if isinstance(init, FromModule)
+            else init.draw([p], seeds)[0]
+            for p, init in zip(parameters, self._chosen(parameters), strict=True)
+        ]
+
+    def _chosen(self, parameters: Sequence[Parameter]) -> list[Init]:
+        return first_fitting("ByName", self.rules, parameters)
+
+
+def first_fitting(
+    owner: str, rules: Sequence[tuple[str, Said]], parameters: Sequence[Parameter]
+) -> list[Said]:
+    """Return what the first fitting pattern says of each parameter; nothing is left in silence."""
+    names = ", ".join(p.name for p in parameters)
+    for pattern, _ in rules:
+        if not any(p.fits(pattern) for p in parameters):
+            raise UserError(
+                f"{owner}: the pattern {pattern!r} fits no parameter of this model. It has: "
+                f"{names}."
+            )
+    found = []
+    for p in parameters:
+        fitting = [value for pattern, value in rules if p.fits(pattern)]
+        if not fitting:
+            raise UserError(
+                f"{owner}: nothing is said of the parameter {p.name}. End with a line for '*'."
+            )
+        found.append(fitting[0])
+    return found
+
+
+def usual_start(model: Model) -> Init:
+    """Return how a model starts if nothing else is said: `Uniform`, or its module's own start."""
+    return Uniform() if isinstance(model, Stacked | FitsItself) else Own()
 
 
 def _make_finite(owner: object, field: str, least: float = -np.inf) -> None:

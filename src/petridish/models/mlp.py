@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from petridish.errors import UserError, check_whole
 from petridish.models.activations import Activation, ReLU
-from petridish.models.base import Parameter
+from petridish.models.base import Parameter, Stacked, layer_parameter
+from petridish.tasks.domain import Domain, one_answer
 from petridish.values import LATER
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 Output = Literal["affine", "linear", "sum"]
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLP(Stacked):
     """f(x) = v·σ(Wx + b) + β, and its deeper relatives [PF §2].
 
     MLP(width=100) has two layers: 100 hidden neurons and the output. MLP(width=10, deeper=(10, 1))
@@ -53,26 +54,40 @@ class MLP:
         if self.output not in ("affine", "linear", "sum"):
             raise UserError(f"MLP: output={self.output!r}. Give 'affine', 'linear' or 'sum'.")
 
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+    def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List weights and biases, layer by layer."""
+        every = [
+            layer_parameter(layer, kind, fan_in, fan_out)
+            for layer, (fan_in, fan_out) in enumerate(pairwise(self._sizes(domain, n_outputs)))
+            for kind in ("weight", "bias")
+        ]
+        return tuple(every[: len(every) - ("affine", "linear", "sum").index(self.output)])
+
+    def _sizes(self, domain: Domain, n_outputs: int) -> tuple[int, ...]:
+        """Return the widths of all layers, inputs and outputs among them; images are flattened."""
         if self.output == "sum" and n_outputs > 1:
             raise UserError(
                 f"MLP: output='sum' has one output, but task and loss ask for {n_outputs}. "
                 "Give 'affine' or 'linear'."
             )
-        sizes = (n_inputs, self.width, *self.deeper, n_outputs)
-        every = [
-            Parameter(layer, kind, fan_in, fan_out)
-            for layer, (fan_in, fan_out) in enumerate(pairwise(sizes))
-            for kind in ("weight", "bias")
-        ]
-        return tuple(every[: len(every) - ("affine", "linear", "sum").index(self.output)])
+        return (one_answer("MLP", domain), self.width, *self.deeper, n_outputs)
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return linear layers with the activation between them."""
+        from petridish.models.modules import MLPModule
+
+        return MLPModule(
+            self._sizes(domain, n_outputs),
+            self.activation,
+            biased=self.output == "affine",
+            summed=self.output == "sum",
+        )
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs, shape (run, batch, output)."""
         # Neurons before examples: with the batch as the inner axis a narrow net's products run
         # four times faster, and a wide net's no slower.
-        h = x.mT  # (run, input, batch)
+        h = (x if x.dim() == 3 else x.flatten(2)).mT  # (run, input, batch)
         hidden = 2 * (1 + len(self.deeper))
         for weight, bias in zip(parameters[:hidden:2], parameters[1:hidden:2], strict=True):
             h = self.activation(bias.unsqueeze(2).baddbmm(weight, h))  # (run, fan_out, batch)

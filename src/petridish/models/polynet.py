@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from petridish.errors import UserError, check_whole
-from petridish.models.base import Parameter
+from petridish.models.base import ChecksTask, Parameter, Stacked, layer_parameter
+from petridish.tasks.base import Task
+from petridish.tasks.domain import Domain, one_answer
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class PolyNet:
+class PolyNet(Stacked):
     """f(x) = Π_i (w_i · x + b_i) over i = 1 … k [HP, architecture (xv)].
 
     With w_i the unit vectors of S and b_i = 0 it is the parity over S.
@@ -27,20 +29,31 @@ class PolyNet:
     def __post_init__(self) -> None:
         check_whole("PolyNet", 1, k=self.k)
 
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+    def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List the weights and biases of the k factors."""
         _one_output("PolyNet", n_outputs)
-        return (Parameter(0, "weight", n_inputs, self.k), Parameter(0, "bias", n_inputs, self.k))
+        n_inputs = one_answer("PolyNet", domain)
+        return (
+            layer_parameter(0, "weight", n_inputs, self.k),
+            layer_parameter(0, "bias", n_inputs, self.k),
+        )
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return one linear layer whose outputs are multiplied."""
+        from petridish.models.modules import PolyNetModule
+
+        _one_output("PolyNet", n_outputs)
+        return PolyNetModule(one_answer("PolyNet", domain), self.k)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs, shape (run, batch, 1)."""
         weight, bias = parameters
-        factors = bias.unsqueeze(2).baddbmm(weight, x.mT)  # (run, k, batch)
+        factors = bias.unsqueeze(2).baddbmm(weight, x.flatten(2).mT)  # (run, k, batch)
         return _product(factors).unsqueeze(2)
 
 
 @dataclass(frozen=True)
-class DisjointPolyNet:
+class DisjointPolyNet(Stacked, ChecksTask):
     """f(x) = Π_i ⟨w_i, x_{P_i}⟩ over k equal blocks P_i of the inputs [HP §4.2].
 
     A tree parity machine with a real output; it realises parities with one bit in every block.
@@ -53,17 +66,27 @@ class DisjointPolyNet:
     def __post_init__(self) -> None:
         check_whole("DisjointPolyNet", 1, k=self.k)
 
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+    def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List the weights, a row of n/k for each block."""
+        return (layer_parameter(0, "weight", self._n_inputs(domain, n_outputs) // self.k, self.k),)
+
+    def _n_inputs(self, domain: Domain, n_outputs: int) -> int:
         _one_output("DisjointPolyNet", n_outputs)
+        n_inputs = one_answer("DisjointPolyNet", domain)
         if n_inputs % self.k:
             raise UserError(
                 f"DisjointPolyNet: {n_inputs} inputs cannot be cut into k={self.k} equal blocks. "
                 f"Give n as a multiple of {self.k}."
             )
-        return (Parameter(0, "weight", n_inputs // self.k, self.k),)
+        return n_inputs
 
-    def check_task(self, task: object) -> None:
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return one row of weights per block, whose products with the inputs are multiplied."""
+        from petridish.models.modules import DisjointPolyNetModule
+
+        return DisjointPolyNetModule(self._n_inputs(domain, n_outputs), self.k)
+
+    def check_task(self, task: Task) -> None:
         """Refuse a task whose relevant bits are not one in every block: it cannot be learned."""
         support, n = getattr(task, "support", None), getattr(task, "n", 0)
         if support is None or sorted(i * self.k // n for i in support) != list(range(self.k)):

@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from petridish.errors import check_whole
-from petridish.models.base import Parameter
+from petridish.errors import UserError, check_whole
+from petridish.models.base import Parameter, Stacked, layer_parameter
+from petridish.tasks.domain import Bits, Domain, one_answer
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
+
+_NAMES: tuple[tuple[int, Literal["weight", "bias"], str], ...] = (
+    (0, "weight", "positions"),
+    (1, "weight", "tokens"),
+    (2, "weight", "query.weight"),
+    (3, "weight", "key.weight"),
+    (4, "weight", "value.weight"),
+    (5, "weight", "out.weight"),
+    (6, "weight", "mlp1.weight"),
+    (6, "bias", "mlp1.bias"),
+    (7, "weight", "mlp2.weight"),
+    (7, "bias", "mlp2.bias"),
+    (8, "weight", "output.weight"),
+)
+"""Layer, kind and name of each parameter; random streams keep the layers' names."""
 
 
 @dataclass(frozen=True)
-class ParityTransformer:
+class ParityTransformer(Stacked):
     r"""f(x) = u · mlp(attention(embedding(x))) [HP App. B.4.1, architecture (*iii)].
 
     Token i of the n + 1 is :math:`X_i = E_{x_i} + P_i`, and :math:`X_\text{CLS} = E_\text{CLS}` has
@@ -59,19 +75,36 @@ class ParityTransformer:
         if self.d_mlp is not None:
             check_whole("ParityTransformer", 1, d_mlp=self.d_mlp)
 
-    def parameters(self, n_inputs: int, n_outputs: int) -> tuple[Parameter, ...]:
+    def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List P, E (the columns −1, +1, CLS), W_Q, W_K, W_V, W_out, W_1, b_1, W_2, b_2, u."""
         d_emb, all_heads = self.d_emb, self.heads * self.d_attn
-        d_mlp = self.d_mlp or 4 * d_emb
+        d_mlp, n_inputs = self.d_mlp or 4 * d_emb, self._n_inputs(domain)
         fans = (
             # Positions first: like the first layer of other models they have a column an input.
             *((n_inputs, d_emb), (3, d_emb)),
             *((d_emb, all_heads),) * 3,
             *((all_heads, d_emb), (d_emb, d_mlp), (d_mlp, d_emb), (d_emb, n_outputs)),
         )
-        weights = [Parameter(layer, "weight", *fan) for layer, fan in enumerate(fans)]
-        biases = [Parameter(p.layer, "bias", p.fan_in, p.fan_out) for p in weights[6:8]]
-        return (*weights[:7], biases[0], weights[7], biases[1], weights[8])
+        return tuple(
+            layer_parameter(layer, kind, *fans[layer], name=name, stream=f"layer{layer + 1}.{kind}")
+            for layer, kind, name in _NAMES
+        )
+
+    def _n_inputs(self, domain: Domain) -> int:
+        n_inputs = one_answer("ParityTransformer", domain)
+        if not isinstance(domain.inputs, Bits):
+            raise UserError(
+                f"ParityTransformer embeds inputs of ±1, and the task's are {domain.inputs}. Give "
+                "a task of bits."
+            )
+        return n_inputs
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return one layer of attention and an MLP."""
+        from petridish.models.modules import ParityTransformerModule
+
+        sizes = (self.d_emb, self.d_attn, self.heads, self.d_mlp or 4 * self.d_emb)
+        return ParityTransformerModule(self._n_inputs(domain), *sizes, n_outputs)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
         """Give the outputs of a stack of runs on inputs ±1, shape (run, batch, output)."""

@@ -21,7 +21,7 @@ from pathlib import Path
 import polars as pl
 
 from petridish.errors import UserError
-from petridish.store.columns import CURVES, FIXED, came_later, to_table
+from petridish.store.columns import FIXED, came_later, is_roomy, to_table
 from petridish.training import SCHEMA, RunRecord
 
 _SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")
@@ -99,9 +99,9 @@ class Store:
     def read(self, *, curves: bool = False) -> Reading:
         """Read every shard; a torn or foreign file is passed over, and named."""
         shards = self.shards()
-        return self._read(shards, None if curves else CURVES)
+        return self._read(shards, curves=curves)
 
-    def _read(self, shards: Sequence[Path], without: dict[str, object] | None) -> Reading:
+    def _read(self, shards: Sequence[Path], *, curves: bool) -> Reading:
         tables, problems = [], []
         for path in shards:
             try:
@@ -110,7 +110,8 @@ class Store:
                 problems.append(str(problem))
                 continue
             if table is not None:
-                tables.append(table.drop([*(without or ())], strict=False))
+                roomy = [] if curves else [name for name in table.columns if is_roomy(name)]
+                tables.append(table.drop(roomy))
         if not tables:
             return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
         whole = pl.concat(_reconciled(tables), how="diagonal_relaxed")
@@ -123,7 +124,7 @@ class Store:
         """Give the keys of all runs, reading only the shards that came since this was asked."""
         fresh = [path for path in self.shards() if path not in self._seen]
         self._seen.update(fresh)
-        self._keys |= set(self._read(fresh, CURVES).table["key"])
+        self._keys |= set(self._read(fresh, curves=False).table["key"])
         return self._keys
 
 

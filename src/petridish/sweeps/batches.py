@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
+from petridish.models import FitsItself
+from petridish.tasks import LimitsData
 from petridish.training import Engine, RunSpec, choose_engine, load_engine, run_key
 
 MULTIPLICATIONS_A_SECOND = 1e10  # of one core, to weigh models that fit themselves
@@ -25,8 +27,9 @@ class Batch:
 
 def run_cost(spec: RunSpec) -> float:
     """Estimate the work of one run; the constant is what a step costs however small the net."""
-    if typical := getattr(spec.model, "typical_seconds", None):
-        return MULTIPLICATIONS_A_SECOND * float(typical(int(spec.data.m), spec.task.n_inputs))
+    if isinstance(spec.model, FitsItself):
+        seconds = spec.model.typical_seconds(int(spec.data.m), spec.domain.n_inputs)
+        return MULTIPLICATIONS_A_SECOND * seconds
     weights = sum(parameter.size for parameter in spec.parameters)
     return float(spec.training.steps) * (spec.examples_a_step * weights + 20_000)
 
@@ -62,15 +65,16 @@ def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
     by_key: dict[str, RunSpec] = {}
     for spec in specs:
         # Where the sample cannot be of any size, as on a table, each size is checked.
-        limited = hasattr(spec.task, "check_data") or spec.data.draws == "distinct"
-        sample = spec.data if limited else spec.data.label_noise > 0
+        limited = isinstance(spec.task, LimitsData) or spec.data.draws == "distinct"
+        sample = spec.data if limited else (spec.data.online, spec.data.label_noise > 0)
+        training = spec.training
         what = (
             spec.task,
             spec.model,
             spec.init,
-            spec.training.loss,
-            spec.training.schedule,
-            spec.training.penalty,
+            (training.loss, training.schedule, training.penalty),
+            (training.stop, training.target_error, training.steps),
+            spec.evaluation,
             sample,
         )
         if what not in checked:

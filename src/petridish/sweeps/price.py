@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from petridish.models import MLP, Homogeneous
+from petridish.models import MLP, FitsItself, Homogeneous
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import GroupProduct, SparseParity
@@ -133,8 +133,8 @@ def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float
 
     By their model's own guess, by their steps, or, where they are stacked, by the stacks' too.
     """
-    if typical := getattr(spec.model, "typical_seconds", None):
-        return runs * float(typical(int(spec.data.m), spec.task.n_inputs))
+    if isinstance(spec.model, FitsItself):
+        return runs * spec.model.typical_seconds(int(spec.data.m), spec.domain.n_inputs)
     engine = choose_engine(spec)
     if engine.name == "torch":
         stacks = -(-runs // min(engine.stack_size(spec), -(-runs // workers)))

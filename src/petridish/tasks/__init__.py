@@ -1,7 +1,8 @@
 """What is to be learned, one file a family."""
 
-from petridish.tasks.base import Examples, Finite, Task
+from petridish.tasks.base import Examples, Finite, HasParts, HasStrategies, LimitsData, Task
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
+from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
 from petridish.tasks.parity import SparseParity
 from petridish.tasks.table import Table
@@ -15,14 +16,24 @@ TASKS: dict[str, type] = {
 
 __all__ = [
     "TASKS",
+    "Bits",
+    "Classes",
+    "Domain",
     "Examples",
     "Finite",
     "GroupProduct",
+    "HasParts",
+    "HasStrategies",
+    "LimitsData",
+    "OneHot",
+    "Reals",
     "SparseAnd",
     "SparseMajority",
     "SparseOr",
     "SparseParity",
     "Table",
     "Task",
+    "Tokens",
     "TruthTable",
+    "Values",
 ]

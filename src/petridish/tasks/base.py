@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams, Words, unpack_bits
+from petridish.tasks.domain import Bits, Classes, Domain
 
-Bits = NDArray[np.uint8]
+Booleans = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,18 @@ class Examples:
 
     Attributes
     ----------
-    labels : array, shape (run, example)
-        The class 0 … n_classes − 1, or a real number where the task has no classes. With two
-        classes, class 0 is y = +1 and class 1 is y = −1: a label is a bit like an input's.
+    labels : array, shape (run, example, …)
+        As the task's domain says: classes (run, example), classes at every position
+        (run, example, position), of which −1 is no label, or real targets (run, example, d).
     packed : array of uint64, shape (run, example, word), optional
         Inputs in {−1, +1}^n as bits, the bit 1 for −1; `n_bits` of them.
     dense : array, shape (run, example, …), optional
         Inputs of any other kind: reals, or tokens.
     hot : array of int64, shape (run, example, one), optional
         Inputs in {0, 1}^n by the places of their ones, as many in each; n is `n_bits`.
+    facts : mapping of str to array, shape (run, example, …)
+        What the task knows of an example and no model sees: the part of a mixture that it comes
+        from, its transition matrix. Metrics may ask for them.
     """
 
     labels: NDArray[Any]
@@ -39,6 +43,7 @@ class Examples:
     n_bits: int = 0
     dense: NDArray[Any] | None = None
     hot: NDArray[np.int64] | None = None
+    facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def x(self) -> NDArray[Any]:
@@ -53,44 +58,84 @@ class Examples:
         return np.float32(1) - np.float32(2) * unpack_bits(self.packed)[..., : self.n_bits]
 
 
-class Task(Protocol):
-    """What is to be learned. A new task is a frozen dataclass with these four names.
+class Task(Hashable, Protocol):
+    """What is to be learned. A new task is a frozen dataclass with these three names.
 
     `draw` gives the examples start … start + count − 1 of the stream `purpose` of each run: the
     training examples of a run are the first m of an endless stream, its held-out sample the first
     of another. All randomness comes from `Streams(seeds, …)`, so that example i of a run is the
     same whoever asks for it, and when.
 
-    A task with few enough inputs may be `Finite` too.
+    A task that can do more inherits from the class that says so: `Finite`, `HasStrategies`,
+    `HasParts`, `LimitsData`.
     """
 
     name: ClassVar[str]
 
     @property
-    def n_inputs(self) -> int:
-        """Length of an input: bits, features or tokens."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes; 0 for real-valued labels."""
+    def domain(self) -> Domain:
+        """What its inputs and its targets are."""
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Draw examples of the runs `seeds` from their stream `purpose`."""
 
 
-@runtime_checkable
-class Finite(Protocol):
+class Finite(ABC):
     """A task whose inputs can be counted: runs may then see each at most once, or all of them."""
 
     @property
+    @abstractmethod
     def n_possible(self) -> int:
         """Number of different inputs, all equally likely."""
 
+    @abstractmethod
     def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
-        """Give the inputs of the numbers `places` (run, example), from 0 to n_possible − 1."""
+        """Return the inputs of the numbers `places` (run, example), from 0 to n_possible − 1."""
 
 
-class OnSupport(ABC):
+class HasStrategies(ABC):
+    """A task that knows how some named strategies would answer, such as the truth or a bigram."""
+
+    @property
+    @abstractmethod
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies."""
+
+    @abstractmethod
+    def predict(self, strategy: str, examples: Examples) -> NDArray[np.floating[Any]]:
+        """Return the probabilities of the classes, shape (run, example, [position,] class)."""
+
+
+class HasParts(ABC):
+    """A mixture of parts; `Examples.facts["part"]` has the place of an example's part."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts."""
+
+
+class Sample(Protocol):
+    """What a run asks of its task: a run's `Data`."""
+
+    @property
+    def m(self) -> float:
+        """Training examples."""
+
+    @property
+    def n_test(self) -> int:
+        """Size of the held-out sample."""
+
+
+class LimitsData(ABC):
+    """A task that has only so many examples, and says so before a run begins."""
+
+    @abstractmethod
+    def check_data(self, data: Sample) -> None:
+        """Refuse a run that asks for more than there is."""
+
+
+class OnSupport(Finite):
     """A function of a few relevant bits of an input uniform on {−1, +1}^n.
 
     A subclass is a frozen dataclass with the fields `n` and `support`, and says how many bits are
@@ -106,18 +151,13 @@ class OnSupport(ABC):
         """Number of relevant bits."""
 
     @abstractmethod
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Give the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
 
     @property
-    def n_inputs(self) -> int:
-        """The n bits."""
-        return self.n
-
-    @property
-    def n_classes(self) -> int:
-        """Two: the label is a bit."""
-        return 2
+    def domain(self) -> Domain:
+        """N bits, and two classes: the label is a bit."""
+        return Domain(Bits(self.n), Classes(2))
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Draw uniform inputs and their labels."""
@@ -134,7 +174,7 @@ class OnSupport(ABC):
         packed = places.astype(np.uint64)[..., None]
         return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
 
-    def label(self, packed: Words, supports: NDArray[np.int64]) -> Bits:
+    def label(self, packed: Words, supports: NDArray[np.int64]) -> Booleans:
         """Label packed inputs (run, example, word) by each run's relevant bits (run, bit)."""
         place = supports[:, None, :]
         words = np.take_along_axis(packed, place // 64, axis=-1)  # (run, example, bit)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from petridish.errors import UserError
-from petridish.tasks.base import Bits, OnSupport
+from petridish.tasks.base import Booleans, OnSupport
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class SparseAnd(_SparseFunction):
 
     name: ClassVar[str] = "sparse_and"
 
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Take the smallest bit."""
-        label: Bits = np.min(bits, axis=-1)
+        label: Booleans = np.min(bits, axis=-1)
         return label
 
 
@@ -47,9 +47,9 @@ class SparseOr(_SparseFunction):
 
     name: ClassVar[str] = "sparse_or"
 
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Take the largest bit."""
-        label: Bits = np.max(bits, axis=-1)
+        label: Booleans = np.max(bits, axis=-1)
         return label
 
 
@@ -66,9 +66,9 @@ class SparseMajority(_SparseFunction):
                 f"Give an odd s, such as {self.s + 1}."
             )
 
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Compare the sum with s / 2."""
-        label: Bits = (bits.sum(axis=-1) > self.s // 2).astype(np.uint8)
+        label: Booleans = (bits.sum(axis=-1) > self.s // 2).astype(np.uint8)
         return label
 
 
@@ -103,8 +103,8 @@ class TruthTable(OnSupport):
         """The s with 2^s entries."""
         return len(self.table).bit_length() - 1
 
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Look the relevant bits up in the table."""
         index = (bits.astype(np.int64) << np.arange(self.n_relevant)).sum(axis=-1)
-        label: Bits = np.array(self.table, np.uint8)[index]
+        label: Booleans = np.array(self.table, np.uint8)[index]
         return label

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from petridish.errors import UserError
 from petridish.groups import Group, find_group
 from petridish.seeds import Streams
-from petridish.tasks.base import Examples
+from petridish.tasks.base import Examples, Finite
+from petridish.tasks.domain import Classes, Domain, OneHot
 
 Rows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class GroupProduct:
+class GroupProduct(Finite):
     """The label of (a, b) is ab, for a and b uniform in a finite group G [TH §7.6].
 
     In Z5, addition modulo 5, the input (3, 4) has the label 2. An input is two one-hot vectors side
@@ -52,14 +53,9 @@ class GroupProduct:
         return self.structure().order
 
     @property
-    def n_inputs(self) -> int:
-        """Two one-hot vectors."""
-        return 2 * self.order
-
-    @property
-    def n_classes(self) -> int:
-        """One an element."""
-        return self.order
+    def domain(self) -> Domain:
+        """Two one-hot vectors, and one class per element."""
+        return Domain(OneHot(2 * self.order, 2), Classes(self.order))
 
     @property
     def n_possible(self) -> int:

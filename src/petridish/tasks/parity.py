@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.seeds import Words
-from petridish.tasks.base import Bits, OnSupport
+from petridish.tasks.base import Booleans, OnSupport
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class SparseParity(OnSupport):
         """The k bits of S."""
         return self.k
 
-    def evaluate(self, bits: Bits) -> Bits:
+    def evaluate(self, bits: Booleans) -> Booleans:
         """Take the exclusive or: a product of signs."""
-        label: Bits = np.bitwise_xor.reduce(bits, axis=-1)
+        label: Booleans = np.bitwise_xor.reduce(bits, axis=-1)
         return label
 
-    def label(self, packed: Words, supports: NDArray[np.int64]) -> Bits:
+    def label(self, packed: Words, supports: NDArray[np.int64]) -> Booleans:
         """Count the relevant ones of whole words: many times faster than taking out the bits."""
         mask = np.zeros((len(supports), packed.shape[-1]), np.uint64)
         runs = np.arange(len(supports))
         for bit in supports.T:
             mask[runs, bit // 64] |= np.uint64(1) << (bit % 64).astype(np.uint64)
-        ones: Bits = np.bitwise_count(packed & mask[:, None, :]).sum(axis=-1, dtype=np.uint8)
+        ones: Booleans = np.bitwise_count(packed & mask[:, None, :]).sum(axis=-1, dtype=np.uint8)
         return ones & np.uint8(1)

@@ -7,33 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams
-from petridish.tasks.base import Examples
+from petridish.tasks.base import Examples, LimitsData, Sample
+from petridish.tasks.domain import Classes, Domain, Reals
 from petridish.tasks.table_files import BENCHMARK, MOST_CLASSES, Content, find_file, load
 
 TEST_SHARE = 10  # one row in ten is set aside [PF §C.3]
 
 
-class Sample(Protocol):
-    """What a run asks of its task: a run's `Data`."""
-
-    @property
-    def m(self) -> float:
-        """Training examples."""
-
-    @property
-    def n_test(self) -> int:
-        """Size of the held-out sample."""
-
-
 @dataclass(frozen=True)
-class Table:
+class Table(LimitsData):
     """Rows of a real table, standardised as a whole [PF §C.3].
 
     Each run draws a permutation of the rows: the first tenth is its test sample, the rows after
@@ -77,14 +66,9 @@ class Table:
             )
 
     @property
-    def n_inputs(self) -> int:
-        """The features."""
-        return self.features
-
-    @property
-    def n_classes(self) -> int:
-        """The classes of the target."""
-        return self.classes
+    def domain(self) -> Domain:
+        """The features, and the classes of the target."""
+        return Domain(Reals((self.features,)), Classes(self.classes))
 
     @property
     def n_test_rows(self) -> int:
@@ -98,10 +82,13 @@ class Table:
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Take rows of each run's own permutation, "train" or "test" ones."""
-        first, there = {
-            "test": (0, self.n_test_rows),
-            "train": (self.n_test_rows, self.n_train_rows),
-        }[purpose]
+        rows = {"test": (0, self.n_test_rows), "train": (self.n_test_rows, self.n_train_rows)}
+        if purpose not in rows:
+            raise UserError(
+                f"The table {self.dataset} has training and test rows, and examples of "
+                f"{purpose!r} were asked for. A table cannot be drawn anew."
+            )
+        first, there = rows[purpose]
         if start + count > there:
             raise UserError(
                 f"The table {self.dataset} has {there} {purpose} rows, and {start + count} were "

@@ -9,7 +9,20 @@ from petridish.training.engines.base import (
     load_engine,
 )
 from petridish.training.greedy import Greedy, frozen_below, random_features
-from petridish.training.instruments import INSTRUMENTS
+from petridish.training.instruments import (
+    INSTRUMENTS,
+    FeaturePower,
+    FirstLayerMovement,
+    FourierGap,
+    Instrument,
+    IrrelevantWeight,
+    Movement,
+    NeuronSize,
+    NormalisedMargin,
+    PopulationGradient,
+    Reading,
+    RelevantWeight,
+)
 from petridish.training.keys import (
     SCHEMA,
     SEED_TEXT,
@@ -28,7 +41,18 @@ from petridish.training.losses import (
     Hinge,
     Logistic,
     Loss,
+    MeanOfExamples,
     Square,
+)
+from petridish.training.metrics import (
+    KL,
+    METRICS,
+    Above,
+    Below,
+    Error,
+    MeanLoss,
+    Metric,
+    SquaredError,
 )
 from petridish.training.optimisers import (
     OPTIMISERS,
@@ -42,41 +66,62 @@ from petridish.training.optimisers import (
 )
 from petridish.training.penalties import PENALTIES, NeuronNorm
 from petridish.training.record import Curves, Outcome, RunRecord
-from petridish.training.spec import ONLINE, Data, Evaluation, RunSpec, Training
+from petridish.training.spec import ONLINE, Data, Evaluation, Held, RunSpec, Training
 from petridish.training.tickets import Ticket
 from petridish.values import plain
 
 __all__ = [
     "ENGINES",
     "INSTRUMENTS",
+    "KL",
     "LOSSES",
+    "METRICS",
     "ONLINE",
     "OPTIMISERS",
     "PENALTIES",
     "SCHEMA",
     "SEED_TEXT",
     "SGD",
+    "Above",
     "Adam",
     "AdamW",
+    "Below",
     "Correlation",
     "CrossEntropy",
     "Curves",
     "Data",
     "Engine",
+    "Error",
     "Evaluation",
+    "FeaturePower",
+    "FirstLayerMovement",
+    "FourierGap",
     "Greedy",
+    "Held",
     "Hinge",
+    "Instrument",
+    "IrrelevantWeight",
     "Logistic",
     "Loss",
+    "MeanLoss",
+    "MeanOfExamples",
+    "Metric",
     "Monitor",
+    "Movement",
     "NeuronNorm",
+    "NeuronSize",
+    "NormalisedMargin",
     "Outcome",
     "Piece",
+    "PopulationGradient",
+    "Reading",
+    "RelevantWeight",
     "RunRecord",
     "RunSpec",
     "Schedule",
     "Silent",
     "Square",
+    "SquaredError",
     "Ticket",
     "Training",
     "cell_text",

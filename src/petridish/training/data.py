@@ -9,11 +9,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError
+from petridish.choices import describe
+from petridish.models import FromModule
 from petridish.models.base import Weights
 from petridish.seeds import Streams
-from petridish.tasks import Examples, Finite
+from petridish.tasks import Examples, Finite, Task
 from petridish.training.spec import RunSpec
+from petridish.training.starts import StartsFromRuns
 
 
 def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
@@ -36,17 +38,23 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
         chosen = _order(seeds, task.n_possible)[:, : int(spec.data.m)]
         examples = task.at(seeds, np.sort(chosen, axis=1)[:, start : start + count])
     else:
-        examples = task.draw(seeds, "train", start, count)
+        examples = _drawn(task, seeds, "train", start, count)
     if noise == 0:
         return examples
-    drawn = Streams(seeds, "noise").uniforms(start, count)
+    drawn, n_classes = Streams(seeds, "noise").uniforms(start, count), task.domain.n_classes
     # Below the noise a draw is uniform again: it says which of the other classes the label becomes.
-    steps = 1 + np.minimum(drawn / noise * (task.n_classes - 1), task.n_classes - 2).astype(
-        np.int64
-    )
-    wrong = (examples.labels + steps) % task.n_classes
-    labels = np.where(drawn < noise, wrong, examples.labels).astype(examples.labels.dtype)
+    steps = 1 + np.minimum(drawn / noise * (n_classes - 1), n_classes - 2).astype(np.int64)
+    wrong = (examples.labels + steps) % n_classes
+    changed = (drawn < noise) & (examples.labels >= 0)  # what has no label keeps none
+    labels = np.where(changed, wrong, examples.labels).astype(examples.labels.dtype)
     return replace(examples, labels=labels)
+
+
+def _drawn(task: Task, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
+    """Draw examples, and refuse labels that the task's domain does not have."""
+    examples = task.draw(seeds, purpose, start, count)
+    task.domain.check_labels(examples.labels, describe(task))
+    return examples
 
 
 def _order(seeds: Sequence[int], possible: int) -> NDArray[np.int64]:
@@ -62,7 +70,30 @@ def test_examples(specs: Sequence[RunSpec]) -> Examples:
         assert isinstance(task, Finite), "the spec was checked"
         chosen = _order(seeds, task.n_possible)[:, task.n_possible - count :]
         return task.at(seeds, np.sort(chosen, axis=1))
-    return task.draw(seeds, "test", 0, count)
+    return _drawn(task, seeds, "test", 0, count)
+
+
+def sample_examples(specs: Sequence[RunSpec], name: str) -> Examples:
+    """Draw a whole sample by its name: "train", "test" or one of the evaluation's.
+
+    The specs agree in task, data and evaluation. Further samples come from streams of their own,
+    "test/<name>".
+    """
+    if name == "train":
+        return training_examples(specs, 0, int(specs[0].data.m))
+    if name == "test":
+        return test_examples(specs)
+    held = next(held for held in specs[0].evaluation.samples if held.name == name)
+    return _drawn(held.task, [spec.seed for spec in specs], f"test/{name}", 0, held.n)
+
+
+def sample_size(spec: RunSpec, name: str) -> int:
+    """Return the number of examples of a sample."""
+    if name == "train":
+        return int(spec.data.m)
+    if name == "test":
+        return spec.data.n_test
+    return next(held.n for held in spec.evaluation.samples if held.name == name)
 
 
 def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np.int64]:
@@ -106,26 +137,16 @@ def epoch_orders(specs: Sequence[RunSpec], epoch: int) -> NDArray[np.int64]:
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
-    """Draw the initial values of every parameter; the specs agree in all that `grouped` looks at.
-
-    An initialisation that depends on more of a run than its seed, such as on another run, has a
-    method `start`, which is given the specs.
-    """
+    """Draw the first values of every parameter; the specs agree in all that `grouped` looks at."""
     spec = specs[0]
-    if hasattr(spec.model, "frozen"):
-        for each in specs:
-            _check_frozen(each, spec.model.frozen)
-    if callable(start := getattr(spec.init, "start", None)):
-        started: list[Weights] = start(specs)
-        return started
-    return spec.init.draw(spec.parameters, [spec.seed for spec in specs])
-
-
-def _check_frozen(spec: RunSpec, frozen: slice) -> None:
-    """Refuse weight decay on what a model holds fixed: its gradient is 0, but decay moves it."""
-    for _, rates, decays in spec.rates():
-        if any(r * d for r, d in zip(rates[frozen], decays[frozen], strict=True)):
-            raise UserError(
-                f"The model {spec.model.name} holds some of its weights fixed, and the weight "
-                f"decay {spec.training.weight_decay:g} would move them. Give weight_decay=0."
-            )
+    if isinstance(spec.init, StartsFromRuns):
+        return spec.init.start(specs)
+    seeds = [spec.seed for spec in specs]
+    if isinstance(spec.init, FromModule):
+        domain, n_outputs = spec.domain, spec.n_outputs
+        made = spec.init.draw_from(
+            lambda: spec.model.build(domain, n_outputs), spec.parameters, seeds
+        )
+    else:
+        made = spec.init.draw(spec.parameters, seeds)
+    return made

@@ -18,6 +18,7 @@ from petridish.models import MLP, Init, Uniform
 from petridish.models.base import Parameter, Weights
 from petridish.training.optimisers import Factors, Piece, Schedule, per_layer
 from petridish.training.spec import RunSpec
+from petridish.training.starts import StartsFromRuns
 
 
 def frozen_below(n_frozen: int, n_layers: int) -> Schedule:
@@ -41,7 +42,7 @@ def random_features(n_layers: int = 2) -> Schedule:
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(StartsFromRuns):
     """Start an MLP on the hidden layers that a run with one layer less has learned, and keep them.
 
     The parent is the same run without its last hidden layer, trained to its end; it is greedy too,
@@ -58,7 +59,7 @@ class Greedy:
     base: Init = Uniform()
 
     def __post_init__(self) -> None:
-        if hasattr(self.base, "start"):
+        if isinstance(self.base, StartsFromRuns):
             raise UserError(
                 f"Greedy: base={self.base.name} depends on other runs itself. Give a start that is "
                 "drawn, such as Uniform()."
@@ -93,8 +94,8 @@ class Greedy:
         n_frozen, n_layers = len(spec.model.deeper), spec.parameters[-1].layer + 1
         trained = {
             parameter.layer + 1
-            for _, rates, _ in spec.rates()
-            for parameter, rate in zip(spec.parameters, rates, strict=True)
+            for part in spec.rates()
+            for parameter, rate in zip(spec.parameters, part.rate, strict=True)
             if rate and parameter.layer < n_frozen
         }
         if trained:
@@ -109,23 +110,34 @@ def _parent(spec: RunSpec) -> RunSpec:
     assert isinstance(spec.model, MLP)
     training = spec.training
     pieces = tuple(
-        Piece(piece.start, _without_first(piece.rate, spec), _without_first(piece.decay, spec))
+        Piece(
+            piece.start,
+            *(_without_first(piece, each, spec) for each in (piece.rate, piece.decay, piece.keep)),
+        )
         for piece in training.schedule.pieces
     )
     return replace(
         spec,
         model=replace(spec.model, deeper=spec.model.deeper[:-1]),
         training=replace(training, schedule=Schedule(pieces)),
-        # Looks decide when the parent ends; what else they would find is not asked for.
-        evaluation=replace(spec.evaluation, curves=False, instruments=(), fitted_error=None),
+        # Evaluations decide when the parent ends; what else they would find is not asked for.
+        evaluation=replace(
+            spec.evaluation,
+            curves=False,
+            instruments=(),
+            fitted_error=None,
+            metrics=(),
+            reached=(),
+            weights=False,
+        ),
     )
 
 
-def _without_first(factors: Factors, spec: RunSpec) -> Factors:
+def _without_first(piece: Piece, factors: Factors, spec: RunSpec) -> Factors:
     """Drop the first layer's factors: the parent's new layer is one place further to the front."""
     if not isinstance(factors, tuple):
         return factors
-    return factors[2:] if len(factors) == len(spec.parameters) else factors[1:]
+    return piece.spread(factors, spec.parameters)[2:]
 
 
 @lru_cache(maxsize=256)

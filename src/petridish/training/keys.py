@@ -78,6 +78,13 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     return columns
 
 
+def _fits_column(part: object) -> bool:
+    """Return whether a part of a tuple stands in a table as it is; others by their text."""
+    return isinstance(part, str | int | float) or (
+        isinstance(part, tuple) and all(_fits_column(each) for each in part)
+    )
+
+
 def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
     """Enter a field under its path, and the fields of a choice below it."""
     if isinstance(value, Gone):
@@ -85,8 +92,11 @@ def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
         for name, part in value.parts:
             flatten(f"{path}.{name}", part, columns)
         return
+    if isinstance(value, tuple):
+        columns[path] = [part if _fits_column(part) else describe(part) for part in value]
+        return
     if not is_dataclass(value):
-        columns[path] = list(value) if isinstance(value, tuple) else value
+        columns[path] = value
         return
     if hasattr(value, "name"):
         columns[path] = describe(value)

@@ -1,62 +1,91 @@
-"""Losses: one number a run, the mean over its minibatch.
+"""Losses: one number per run, from the outputs and the labels of its minibatch.
 
-`outputs` are a network's, shape (run, batch, output); `labels` are classes, shape (run, batch).
-Margin losses see two classes as y = +1 (class 0) and y = −1 (class 1), and one output.
+`outputs` are a network's, shape (run, batch, output) or (run, batch, position, output); `labels`
+are int64 classes, shape (run, batch) or (run, batch, position), of which −1 is no label, or real
+targets (run, batch, d). Margin losses see two classes as y = +1 (class 0) and y = −1 (class 1),
+and one output.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from petridish.errors import UserError
+from petridish.tasks.domain import Classes, Domain, Values
+from petridish.values import LATER
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 class Loss(Protocol):
-    """A new loss is a frozen dataclass with these names."""
+    """A new loss is a frozen dataclass with these names.
+
+    It may be any function of the whole batch. One that is a mean over examples inherits from
+    `MeanOfExamples`, and can then be a metric too (`MeanLoss`).
+    """
 
     name: ClassVar[str]
 
-    def n_outputs(self, n_classes: int) -> int:
-        """Say how many outputs the network needs, or refuse the task."""
+    def n_outputs(self, domain: Domain) -> int:
+        """Return how many outputs the network needs, or refuse the domain."""
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Give each run's loss, shape (run,)."""
+        """Return the loss of each run, shape (run,)."""
 
-    def wrong(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Say which examples are classified wrongly, shape (run, batch), as Booleans."""
+
+class MeanOfExamples(ABC):
+    """A loss that is the mean over the labelled examples of a batch."""
+
+    @abstractmethod
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each label, shape (run, batch, …); anything where there is none."""
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each run, shape (run,)."""
+        return mean_of_labelled(self.each(outputs, labels), labels)
+
+
+def mean_of_labelled(each: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean of `each` (run, batch, …) over the labels that are there, shape (run,)."""
+    if labels.is_floating_point():
+        return each.flatten(1).mean(dim=1)
+    there = labels >= 0
+    if bool(there.all()):
+        return each.flatten(1).mean(dim=1)
+    counted = there.flatten(1).sum(dim=1).clamp(min=1)
+    return each.where(there, 0.0).flatten(1).sum(dim=1) / counted
 
 
 @dataclass(frozen=True)
-class MarginLoss(ABC):
-    """A mean of functions of f and y = ±1; the class predicted is the sign of f, 0 being wrong."""
+class MarginLoss(MeanOfExamples):
+    """A mean of functions of f and y = ±1."""
 
     name: ClassVar[str]
 
-    def n_outputs(self, n_classes: int) -> int:
+    def n_outputs(self, domain: Domain) -> int:
         """One: f."""
-        if n_classes != 2:
+        if domain.target != Classes(2):
             raise UserError(
                 f"The loss {self.name} compares the sign of one output with ±1 labels, but the "
-                f"task has {n_classes} classes. Use cross_entropy."
+                f"task has {domain.target}. {_instead(domain)}"
             )
         return 1
 
-    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Give each run's loss, shape (run,)."""
-        return self.each(outputs.squeeze(-1), 1 - 2 * labels).mean(dim=1)
-
-    def wrong(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Say where the sign of f is not y; an f that is no number has none."""
-        return ~(outputs.squeeze(-1) * (1 - 2 * labels) > 0)
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each example."""
+        return self.of_margin(outputs.squeeze(-1), 1 - 2 * labels)
 
     @abstractmethod
-    def each(self, f: Tensor, y: Tensor) -> Tensor:
-        """Give the loss of each example."""
+    def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each example from f and y = ±1."""
+
+
+def _instead(domain: Domain) -> str:
+    return "Use square." if isinstance(domain.target, Values) else "Use cross_entropy."
 
 
 @dataclass(frozen=True)
@@ -65,19 +94,31 @@ class Hinge(MarginLoss):
 
     name: ClassVar[str] = "hinge"
 
-    def each(self, f: Tensor, y: Tensor) -> Tensor:
-        """Give the loss of each example."""
+    def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each example."""
         return (1 - y * f).relu()
 
 
 @dataclass(frozen=True)
 class Square(MarginLoss):
-    """(f − y)²."""
+    """(f − y)², with y = ±1 for two classes; for real targets ‖f − y‖²."""
 
     name: ClassVar[str] = "square"
 
-    def each(self, f: Tensor, y: Tensor) -> Tensor:
-        """Give the loss of each example."""
+    def n_outputs(self, domain: Domain) -> int:
+        """One for two classes, as many as there are numbers in a real target."""
+        if isinstance(domain.target, Values):
+            return domain.target.d
+        return super().n_outputs(domain)
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each example."""
+        if labels.is_floating_point():
+            return (outputs - labels).square().sum(dim=-1)
+        return super().each(outputs, labels)
+
+    def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each example."""
         return (f - y).square()
 
 
@@ -87,8 +128,8 @@ class Logistic(MarginLoss):
 
     name: ClassVar[str] = "logistic"
 
-    def each(self, f: Tensor, y: Tensor) -> Tensor:
-        """Give the loss of each example."""
+    def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each example."""
         margin = y * f
         return (-margin).relu() + (-margin.abs()).exp().log1p()
 
@@ -99,34 +140,63 @@ class Correlation(MarginLoss):
 
     name: ClassVar[str] = "correlation"
 
-    def each(self, f: Tensor, y: Tensor) -> Tensor:
-        """Give the loss of each example."""
+    def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each example."""
         return -y * f
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
-    """−log softmax(f)_label, one output a class."""
+class CrossEntropy(MeanOfExamples):
+    """−log softmax(f)_label, one output per class; positions count like examples.
+
+    Attributes
+    ----------
+    weights : tuple of float
+        One per class, or none. The loss is then Σ w_y loss / Σ w_y over the labels y of the batch,
+        as in PyTorch: classes that are rare can count as much as the others.
+    """
 
     name: ClassVar[str] = "cross_entropy"
 
-    def n_outputs(self, n_classes: int) -> int:
-        """One a class."""
-        if n_classes < 2:
+    weights: tuple[float, ...] = field(default=(), metadata=LATER)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        positive = all(0 <= weight < math.inf for weight in self.weights)
+        if not positive or (self.weights and not any(self.weights)):
             raise UserError(
-                f"The loss cross_entropy needs classes, but the task has {n_classes}. Use square."
+                f"CrossEntropy: weights={self.weights}. Give one finite number of at least 0 per "
+                "class, not all of them 0."
             )
-        return n_classes
+
+    def n_outputs(self, domain: Domain) -> int:
+        """One per class."""
+        if not isinstance(domain.target, Classes):
+            raise UserError(
+                f"The loss cross_entropy needs classes, but the task has {domain.target}. "
+                "Use square."
+            )
+        if self.weights and len(self.weights) != domain.target.k:
+            raise UserError(
+                f"CrossEntropy: {len(self.weights)} weights were given, but the task has "
+                f"{domain.target}. Give one weight per class."
+            )
+        return domain.target.k
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return −log of the label's probability, unweighted."""
+        log_probability = outputs.log_softmax(dim=-1)
+        return -log_probability.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Give each run's loss, shape (run,)."""
-        log_probability = outputs.log_softmax(dim=-1)
-        chosen = log_probability.gather(-1, labels.long().unsqueeze(-1))
-        return -chosen.squeeze(-1).mean(dim=1)
-
-    def wrong(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Say where the largest output is not the label's, or none is the largest."""
-        return (outputs.argmax(dim=-1) != labels) | outputs.isnan().any(dim=-1)
+        """Return the loss of each run, shape (run,)."""
+        if not self.weights:
+            return super().__call__(outputs, labels)
+        weights = outputs.new_tensor(self.weights)[labels.clamp(min=0)] * (labels >= 0)
+        total = (self.each(outputs, labels) * weights).flatten(1).sum(dim=1)
+        counted = weights.flatten(1).sum(dim=1)
+        # A batch without a label that counts has the loss 0, and no gradient.
+        return total / counted.where(counted > 0, 1.0)
 
 
 LOSSES: dict[str, type] = {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, cast
 
 from petridish.errors import UserError
+from petridish.models.base import Parameter
+from petridish.models.inits import first_fitting
+from petridish.values import LATER
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class AdamW(Adam):
 
 OPTIMISERS: dict[str, type] = {o.name: o for o in (SGD, Adam, AdamW)}
 
-Factors = float | tuple[float, ...]
+Named = tuple[tuple[str, float], ...]
+Factors = float | tuple[float, ...] | Named
 
 
 @dataclass(frozen=True)
@@ -60,31 +65,45 @@ class Piece:
     """From step `start` on, the rate and the decay are multiplied by these factors.
 
     A factor is one number, or one for each layer, or one for each parameter (weights and biases
-    apart, in the model's order).
+    apart, in the model's order), or pairs of a pattern and a number, of which the first that fits a
+    parameter counts: ``rate=(("layer1.*", 0.0), ("*", 1.0))`` freezes the first layer,
+    ``decay=(("@weight", 1.0), ("*", 0.0))`` decays matrices alone.
+
+    Attributes
+    ----------
+    keep : factor
+        The exact factor of the old value in an update, w ← keep · w − η g; 0 forgets it. Forgetting
+        by weight decay of 1/η would be rounding noise.
     """
 
     start: int = 0
     rate: Factors = 1.0
     decay: Factors = 1.0
+    keep: Factors = field(default=1.0, metadata=LATER)
 
     def __post_init__(self) -> None:
-        for name in ("rate", "decay"):
+        for name in ("rate", "decay", "keep"):
             given = getattr(self, name)
             factors = given if isinstance(given, tuple) else (given,)
-            if not all(0 <= factor < math.inf for factor in factors):
+            numbers = [each[1] if isinstance(each, tuple) else each for each in factors]
+            if not all(0 <= factor < math.inf for factor in numbers):
                 raise UserError(f"Piece: {name}={given}. Give finite factors of at least 0.")
 
-    def spread(self, factors: Factors, layers: tuple[int, ...]) -> tuple[float, ...]:
-        """Give one factor for each parameter; `layers` says which layer each belongs to."""
+    def spread(self, factors: Factors, parameters: Sequence[Parameter]) -> tuple[float, ...]:
+        """Return one factor for each parameter."""
         if not isinstance(factors, tuple):
-            return (factors,) * len(layers)
-        if len(factors) == len(layers):
-            return factors
-        if len(factors) == max(layers) + 1:
-            return tuple(factors[layer] for layer in layers)
+            return (factors,) * len(parameters)
+        if factors and isinstance(factors[0], tuple):
+            return tuple(first_fitting("The schedule", factors, parameters))
+        numbers = cast("tuple[float, ...]", factors)
+        n_layers = max(parameter.layer for parameter in parameters) + 1
+        if len(numbers) == len(parameters):
+            return numbers
+        if len(numbers) == n_layers:
+            return tuple(numbers[parameter.layer] for parameter in parameters)
         raise UserError(
             f"The schedule gives {len(factors)} factors {factors}, but the model has "
-            f"{max(layers) + 1} layers and {len(layers)} parameters. Give as many as one of these."
+            f"{n_layers} layers and {len(parameters)} parameters. Give as many as one of these."
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,36 +11,63 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from petridish.models import Stacked
 from petridish.tasks import Examples
-from petridish.training.data import batch_indices, grouped, test_examples, training_examples
+from petridish.tasks.domain import numbers
+from petridish.training.data import (
+    batch_indices,
+    grouped,
+    sample_examples,
+    sample_size,
+    training_examples,
+)
 from petridish.training.spec import RunSpec
 
 # Row b holds the signs of the bits of the byte b, lowest first: unpacking is a look-up of 8 floats.
 _SIGNS = 1.0 - 2.0 * ((torch.arange(256)[:, None] >> torch.arange(8)) & 1).float()
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Examples of several runs: inputs (run, example, …), labels, and what metrics ask of them."""
+
+    x: Tensor
+    labels: Tensor
+    facts: dict[str, Tensor]
+
+
 class Pool:
     """Inputs and labels of several runs, end to end; a place is a position in them.
 
     ±1 inputs stay packed: 25 times smaller than floats, so that a gather stays in the cache.
+    `facts` has what metrics ask of each part.
     """
 
-    def __init__(self, parts: Sequence[Examples], spec: RunSpec) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Examples],
+        spec: RunSpec,
+        facts: Sequence[Mapping[str, NDArray[Any]]] = (),
+    ) -> None:
         self.dtype = getattr(torch, spec.training.precision)
-        self.places = bool(getattr(spec.model, "takes_places", False))
-        labels = [part.labels.reshape(-1) for part in parts]
-        self.labels = torch.from_numpy(np.concatenate(labels)).float()
+        self.places = isinstance(spec.model, Stacked) and spec.model.takes_places
+        self.labels = _end_to_end([numbers(part.labels) for part in parts])
+        if self.labels.is_floating_point():
+            self.labels, self.complete = self.labels.to(self.dtype), True
+        else:
+            self.complete = not bool((self.labels < 0).any())
         self.n_bits = parts[0].n_bits
         self.hot = parts[0].hot is not None
-        inputs = [_compact(part) for part in parts]
-        flat = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in inputs])
-        self.inputs = torch.from_numpy(flat)
+        self.inputs = _end_to_end([_compact(part) for part in parts])
         if self.inputs.is_floating_point():
             self.inputs = self.inputs.to(self.dtype)
         self.signs = _SIGNS.to(self.dtype)
+        self.facts = {
+            name: _end_to_end([part[name] for part in facts]) for name in (facts or [{}])[0]
+        }
 
     def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Gather inputs (run, example, …) and labels (run, example) at `places` (run, example)."""
+        """Gather inputs and labels (run, example, …) at `places` (run, example)."""
         flat = places.reshape(-1)
         rows = self.inputs.index_select(0, flat)
         if self.hot:
@@ -49,9 +77,23 @@ class Pool:
         elif self.n_bits:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
             rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
-        return rows.view(*places.shape, *rows.shape[1:]), self.labels.index_select(0, flat).view_as(
-            places
-        )
+        return rows.view(*places.shape, *rows.shape[1:]), _rows(self.labels, flat, places)
+
+    def batch(self, places: Tensor) -> Batch:
+        """Gather all that is known of the examples at `places` (run, example)."""
+        flat = places.reshape(-1)
+        facts = {name: _rows(values, flat, places) for name, values in self.facts.items()}
+        return Batch(*self.take(places), facts)
+
+
+def _rows(values: Tensor, flat: Tensor, places: Tensor) -> Tensor:
+    return values.index_select(0, flat).view(*places.shape, *values.shape[1:])
+
+
+def _end_to_end(parts: Sequence[NDArray[Any]]) -> Tensor:
+    """Lay the runs of several parts (run, example, …) end to end."""
+    flat = np.concatenate([part.reshape(-1, *part.shape[2:]) for part in parts])
+    return torch.from_numpy(flat)
 
 
 def _compact(part: Examples) -> NDArray[Any]:
@@ -75,16 +117,18 @@ class TrainingSource:
         self.epochs = specs[0].training.batches == "epochs"
         self.group_of = np.zeros(len(specs), np.int64)
         self.first = np.zeros(len(specs), np.int64)  # place of each row's example 0
-        parts, end = [], 0
+        parts: list[Examples] = []
+        facts, end = [], 0
         for number, group in enumerate(grouped(specs)):
             self.group_of[group] = number
             if not self.online:
                 m = int(specs[group[0]].data.m)
                 parts.append(training_examples([specs[row] for row in group], 0, m))
+                facts.append(metric_facts(specs[group[0]], "train", parts[-1]))
                 self.first[group] = end + m * np.arange(len(group))
                 end += m * len(group)
         if parts:
-            self.pool = Pool(parts, specs[0])
+            self.pool = Pool(parts, specs[0], facts)
 
     def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Sequence[Tensor]]:
         """Give a pool and the places in it of each step's examples, a step (row, batch)."""
@@ -120,19 +164,30 @@ class TrainingSource:
         return torch.from_numpy(self.first[rows])[:, None] + torch.arange(start, stop)
 
 
-class TestSource:
-    """The held-out samples of a stack."""
+class HeldSource:
+    """A held-out sample of a stack: "test", or one of the evaluation's."""
 
-    __test__ = False  # a name that pytest would otherwise collect
-
-    def __init__(self, specs: Sequence[RunSpec]) -> None:
+    def __init__(self, specs: Sequence[RunSpec], name: str) -> None:
         groups = grouped(specs)
-        parts = [test_examples([specs[row] for row in group]) for group in groups]
-        self.pool = Pool(parts, specs[0])
+        parts = [sample_examples([specs[row] for row in group], name) for group in groups]
+        facts = [
+            metric_facts(specs[group[0]], name, part)
+            for group, part in zip(groups, parts, strict=True)
+        ]
+        self.pool = Pool(parts, specs[0], facts)
         order = [row for group in groups for row in group]
         self.first = torch.zeros(len(specs), dtype=torch.int64)
-        self.first[torch.tensor(order)] = torch.arange(len(specs)) * specs[0].data.n_test
+        self.first[torch.tensor(order)] = torch.arange(len(specs)) * sample_size(specs[0], name)
 
     def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
-        """Give the places of the held-out examples start … stop − 1, shape (row, example)."""
+        """Return the places of the examples start … stop − 1, shape (row, example)."""
         return self.first[torch.tensor(rows)][:, None] + torch.arange(start, stop)
+
+
+def metric_facts(spec: RunSpec, name: str, examples: Examples) -> dict[str, NDArray[Any]]:
+    """Return what the run's metrics ask of the examples of a sample."""
+    found: dict[str, NDArray[Any]] = {}
+    for metric in spec.metrics:
+        if metric.on == name:
+            found |= metric.facts(spec.task_of(name), examples)
+    return found

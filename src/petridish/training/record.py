@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.errors import UserError
 from petridish.training.spec import RunSpec
 
 
@@ -25,16 +27,39 @@ class Outcome(Enum):
 class Curves:
     """A run at each of its evaluations; empty where the spec asks for none.
 
-    `train_loss` is the mean over the minibatches since the last evaluation, NaN at step 0;
-    `train_error` is NaN online, where there is no training sample to measure. `instruments` has a
-    list for each instrument asked for.
+    `values` has one list per curve, by its name: `train_loss` is the mean over the minibatches
+    since the last evaluation, NaN at step 0; `train_error` is NaN online, where there is no
+    training sample to measure; metrics and instruments have their own names. An instrument that was
+    not read at an evaluation has NaN there. `arrays` has the readings of instruments that return
+    arrays, those alone that were made.
     """
 
     step: list[int] = field(default_factory=list)
-    train_loss: list[float] = field(default_factory=list)
-    train_error: list[float] = field(default_factory=list)
-    test_error: list[float] = field(default_factory=list)
-    instruments: dict[str, list[float]] = field(default_factory=dict)
+    values: dict[str, list[float]] = field(default_factory=dict)
+    arrays: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> list[float]:
+        """Return a curve."""
+        return self.values[name]
+
+    def append(self, name: str, value: float | NDArray[Any]) -> None:
+        """Add the next number of a curve, or the next array."""
+        if isinstance(value, np.ndarray) and value.ndim:
+            self.values.pop(name, None)  # of evaluations before its first reading
+            found = self.arrays.setdefault(name, [])
+            if found and found[0].shape != value.shape:
+                raise UserError(
+                    f"The instrument {name} returned an array of shape {value.shape} after one of "
+                    f"{found[0].shape}. Return the same shape at every reading."
+                )
+            found.append(np.array(value, np.float64))
+        else:
+            self.values.setdefault(name, []).append(float(value))
+
+    def skip(self, name: str) -> None:
+        """Note that an instrument was not read: NaN, if it returns numbers."""
+        if name not in self.arrays:
+            self.values.setdefault(name, []).append(math.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +75,21 @@ class RunRecord:
     steps : int
         Steps taken, to success, divergence or the end of the budget.
     test_error : float
-        Error on the whole held-out sample at the end; NaN for a diverged run.
+        Error on the whole held-out sample at the end; NaN for a diverged run, and where the task
+        has no classes.
     train_loss : float
         Mean minibatch loss since the evaluation before the last; NaN if no step was taken.
     seconds : float
         The run's share of its engine's time.
     weights : list of list of float, optional
         The parameters at the end, each row by row, where the spec asks for them and the run did not
-        diverge.
+        diverge; then what else the module keeps, such as running means.
+    weights_of : list of (name, shape), optional
+        What they are.
+    final : mapping of str to float
+        Every metric at the end, by the name of its curve; empty for a diverged run.
+    reached : mapping of str to int or None
+        The first evaluation at which each threshold of the evaluation held, by its name.
     """
 
     spec: RunSpec
@@ -71,10 +103,23 @@ class RunRecord:
     seconds: float
     engine: str
     weights: list[list[float]] | None = None
+    weights_of: list[tuple[str, tuple[int, ...]]] | None = None
+    final: dict[str, float] = field(default_factory=dict)
+    reached: dict[str, int | None] = field(default_factory=dict)
 
 
-def kept_weights(spec: RunSpec, weights: Sequence[NDArray[Any]]) -> list[list[float]] | None:
-    """Give the parameters as a record keeps them, in float32; None if it is not asked to."""
+Named = dict[str, NDArray[Any]]
+
+
+def kept_weights(spec: RunSpec, weights: Sequence[NDArray[Any]], buffers: Named) -> dict[str, Any]:
+    """Return the parameters and buffers as a record keeps them, in float32; nothing if not asked.
+
+    `weights` are in the order of the spec's parameters.
+    """
     if not spec.evaluation.weights:
-        return None
-    return [weight.astype(np.float32).ravel().tolist() for weight in weights]
+        return {}
+    named = dict(zip((p.name for p in spec.parameters), weights, strict=True)) | buffers
+    return {
+        "weights": [array.astype(np.float32).ravel().tolist() for array in named.values()],
+        "weights_of": [(name, array.shape) for name, array in named.items()],
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, inf, lgamma
+from math import ceil, exp, inf, lgamma
 
 CHUNK = 256  # examples a forward pass; fixed, because a sum's rounding may depend on its shape
 FIRST = (
@@ -27,15 +27,24 @@ class Stage:
     limit: int
 
 
-def allowed_errors(n_test: int, target_error: float) -> int:
-    """Count the errors that a solved run may make on its whole held-out sample."""
+def allowed_errors(n_test: int, target_error: float, *, strict: bool = False) -> int:
+    """Count the errors that a solved run may make on its whole held-out sample.
+
+    `strict` asks for an error rate below the target; the count is −1 where there is none.
+    """
+    if strict:
+        return ceil(target_error * n_test - 1e-9) - 1
     return int(target_error * n_test + 1e-9)  # 0.3 × 10 is 3, whatever the float says
 
 
 @lru_cache(maxsize=64)
-def stages(n_test: int, target_error: float) -> tuple[Stage, ...]:
-    """Give the stages of a look; the run is solved if it passes the last, the whole sample's."""
-    allowed = allowed_errors(n_test, target_error)
+def stages(n_test: int, allowed: int) -> tuple[Stage, ...]:
+    """Return the stages of an evaluation in which at most `allowed` of the whole sample may err.
+
+    A run is solved if it passes the last stage, which is the whole sample's.
+    """
+    if allowed < 0:
+        return (Stage(0, min(n_test, FIRST), -1),)
     found, stop = [], 0
     while stop < n_test:
         start, stop = stop, min(n_test, max(FIRST, 2 * stop))

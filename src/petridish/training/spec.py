@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 from petridish.choices import describe
-from petridish.errors import UserError, check_whole, nearest
-from petridish.models import MLP, Init, Model, Parameter, Uniform
-from petridish.tasks import Finite, Task
-from petridish.training.instruments import INSTRUMENTS
+from petridish.errors import UserError, check_whole
+from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_start
+from petridish.models.base import ChecksTask, FitsItself, Stacked
+from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
+from petridish.training.instruments import Instrument, instrument
 from petridish.training.losses import Hinge, Loss
+from petridish.training.metrics import Above, Below, Error, Metric, SquaredError, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
 from petridish.values import LATER, find_gone
 
-Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
@@ -94,6 +95,12 @@ class Training:
         The budget (the paper's T): the run ends as OUT_OF_STEPS there.
     target_error : float or None
         The run is SOLVED once the error on the whole held-out sample is at most this; None never.
+    stop : Below or Above, optional
+        The run is SOLVED once a metric is beyond a value. It takes the place of `target_error`,
+        which is the short spelling of ``stop=Below(Error(), target_error)``.
+    clip : float, optional
+        A gradient whose norm over all parameters is larger is scaled down to it, as PyTorch's
+        `clip_grad_norm_` does.
     batches : "replacement" or "epochs"
         How minibatches are drawn: each example by itself with replacement, or by going through the
         whole sample in a new order each epoch, the last batch of an epoch being what is left.
@@ -114,8 +121,23 @@ class Training:
     batches: Literal["replacement", "epochs"] = field(default="replacement", metadata=LATER)
     penalty: NeuronNorm = field(default=NeuronNorm(), metadata=LATER)
     precision: Literal["float32", "float64"] = field(default="float32", metadata=LATER)
+    stop: Below | Above | None = field(default=None, metadata=LATER)
+    clip: float | None = field(default=None, metadata=LATER)
 
     def __post_init__(self) -> None:
+        _check(
+            self.stop is None or isinstance(self.stop, Threshold),
+            f"Training: stop={self.stop!r}. Give such as Below(SquaredError(), 0.1).",
+        )
+        if self.stop is not None:  # one meaning has one spelling, and one key
+            short = isinstance(self.stop, Below) and self.stop.metric == Error()
+            short = short and not self.stop.strict
+            object.__setattr__(self, "target_error", self.stop.value if short else None)
+            object.__setattr__(self, "stop", None if short else self.stop)
+        _check(
+            self.clip is None or 0 < self.clip < math.inf,
+            f"Training: clip={self.clip}. Give a positive number, or none not to clip.",
+        )
         _check(
             isinstance(self.penalty, NeuronNorm),
             f"Training: penalty={self.penalty!r}. Give such as NeuronNorm(1e-4, 2, 3).",
@@ -150,6 +172,33 @@ class Training:
         )
 
 
+@dataclass(frozen=True)
+class Held:
+    """A further held-out sample, of another task in the same domain: Held("iid", task, 1000)."""
+
+    name: str
+    task: Task
+    n: int = 1_000
+
+    def __post_init__(self) -> None:
+        _check(
+            isinstance(self.name, str) and self.name.isidentifier(),
+            f"Held: name={self.name!r}. Give a name of letters, digits and '_'.",
+        )
+        _check(
+            self.name not in ("test", "train"),
+            f"Held: name={self.name!r} is that of a sample which every run has. Give another.",
+        )
+        check_whole("Held", 1, n=self.n)
+
+
+_EXAMPLES = {
+    "metrics": "metrics=(KL('truth'),)",
+    "samples": "samples=(Held('iid', task),)",
+    "reached": "reached=(Below(Error(), 0.05),)",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """When the run is measured, and what is kept.
@@ -157,24 +206,37 @@ class Evaluation:
     Attributes
     ----------
     every : int
-        Steps between two looks at the held-out sample; step 0 and the last step are looked at too.
+        Steps between two evaluations; step 0 and the last step are evaluated too.
     curves : bool
-        Keep the loss and the errors of every look; the errors are then those of the whole samples.
-        Without curves a look only decides whether the run is solved, at a fraction of the cost.
+        Keep the loss and the metrics of every evaluation, measured on the whole samples. Without
+        curves an evaluation only decides whether the run is solved, at a fraction of the cost.
     fitted_error : float or None
-        The training sample counts as fitted at the first look that finds at most this error on the
-        whole of it; None does not ask.
-    instruments : tuple of str
-        Names of `INSTRUMENTS` that are read off the weights at every look, beside the curves.
+        The training sample counts as fitted at the first evaluation that finds at most this error
+        on the whole of it; None does not ask, and of real targets nothing is asked.
+    instruments : tuple of Instrument
+        What is read off the run at every evaluation, beside the curves; a text such as "movement"
+        stands for the instrument of that name.
     weights : bool
         Keep the parameters with which the run ends, in float32.
+    metrics : tuple of Metric
+        What is measured beside the error (of real targets, the squared error).
+    samples : tuple of Held
+        Further held-out samples, on which metrics may be measured.
+    reached : tuple of Below or Above
+        Thresholds whose first step is kept, without stopping the run.
+    at : tuple of int
+        Steps at which the run is evaluated beside the multiples of `every`.
     """
 
     every: int = 100
     curves: bool = False
     fitted_error: float | None = 0.01
-    instruments: tuple[str, ...] = ()
+    instruments: tuple[Instrument | str, ...] = ()
     weights: bool = field(default=False, metadata=LATER)
+    metrics: tuple[Metric, ...] = field(default=(), metadata=LATER)
+    samples: tuple[Held, ...] = field(default=(), metadata=LATER)
+    reached: tuple[Below | Above, ...] = field(default=(), metadata=LATER)
+    at: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def __post_init__(self) -> None:
         check_whole("Evaluation", 1, every=self.every)
@@ -186,37 +248,70 @@ class Evaluation:
             f"Evaluation: fitted_error={self.fitted_error}. "
             "Give an error rate from 0 to 1, or none not to ask.",
         )
-        object.__setattr__(self, "instruments", tuple(self.instruments))
-        for name in self.instruments:
-            if name not in INSTRUMENTS:
-                raise UserError(
-                    f"Evaluation: there is no instrument called {name!r}. "
-                    f"{nearest(name, INSTRUMENTS)}"
+        object.__setattr__(self, "instruments", tuple(instrument(i) for i in self.instruments))
+        labels = tuple(each.label for each in self.gauges)
+        _check(
+            len(set(labels)) == len(labels),
+            f"Evaluation: instruments={labels} names one twice. Name each once.",
+        )
+        _check(
+            self.curves or not labels,
+            f"Evaluation: instruments={labels} are kept beside the curves. Give curves=True too.",
+        )
+        for name, kind in (("metrics", Metric), ("samples", Held), ("reached", Threshold)):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            for value in values:
+                _check(
+                    isinstance(value, kind),
+                    f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give such as "
+                    f"{_EXAMPLES[name]}.",
                 )
+        names = [held.name for held in self.samples]
         _check(
-            len(set(self.instruments)) == len(self.instruments),
-            f"Evaluation: instruments={self.instruments} names one twice. Name each once.",
+            len(set(names)) == len(names),
+            f"Evaluation: two samples are called {max(names, key=names.count, default='')!r}. "
+            "Give each its own name.",
         )
-        _check(
-            self.curves or not self.instruments,
-            f"Evaluation: instruments={self.instruments} are kept beside the curves. "
-            "Give curves=True too.",
-        )
+        for step in self.at:
+            check_whole("Evaluation", 0, at=step)
+        object.__setattr__(self, "at", tuple(sorted(set(self.at))))  # one spelling, one key
+
+    @property
+    def gauges(self) -> tuple[Instrument, ...]:
+        """The instruments, as values."""
+        return tuple(instrument(each) for each in self.instruments)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the schedule asks from step `start` on, one number per parameter."""
+
+    start: int
+    rate: tuple[float, ...]
+    decay: tuple[float, ...]
+    keep: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """One run: the same spec gives the same record, whoever runs it, when and beside what."""
+    """One run: the same spec gives the same record, whoever runs it, when and beside what.
+
+    Without an `init` the model starts as usual: `Uniform()` for this package's models, `Own()`, the
+    module's own start, for others.
+    """
 
     task: Task
     data: Data = Data()
     model: Model = MLP(width=100)
-    init: Init = Uniform()
+    init: Init = None  # type: ignore[assignment] # the model's usual start, set at once
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.init is None:
+            object.__setattr__(self, "init", usual_start(self.model))
         for part in fields(self)[:-1]:
             value = getattr(self, part.name)
             frozen = is_dataclass(value) and not isinstance(value, type)
@@ -249,29 +344,152 @@ class RunSpec:
         return batch if self.training.batches == "replacement" else min(batch, int(self.data.m))
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What the model trains on this task with this loss."""
-        n_outputs = self.training.loss.n_outputs(self.task.n_classes)
-        return self.model.parameters(self.task.n_inputs, n_outputs)
+    def domain(self) -> Domain:
+        """What the task's inputs and targets are."""
+        return self.task.domain
 
-    def rates(self) -> list[Part]:
-        """Give first step, rates and decays of the parameters, for each part of the schedule."""
+    @property
+    def n_outputs(self) -> int:
+        """The outputs that the loss asks for on this task."""
+        return self.training.loss.n_outputs(self.domain)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the model has on this task with this loss."""
+        return parameters_of(self.model, self.domain, self.n_outputs)
+
+    @property
+    def stop(self) -> Threshold | None:
+        """The threshold at which the run is solved."""
         training = self.training
-        layers = tuple(parameter.layer for parameter in self.parameters)
+        if training.stop is None and training.target_error is not None:
+            return Below(Error(), training.target_error)
+        return training.stop
+
+    @property
+    def fitted(self) -> Threshold | None:
+        """The threshold at which the training sample counts as fitted."""
+        error = self.evaluation.fitted_error
+        if error is None or self.data.online or not self._has_classes:
+            return None
+        return Below(Error(on="train"), error)
+
+    @property
+    def _has_classes(self) -> bool:
+        return isinstance(self.domain.target, Classes)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What is measured at the end, each once; the usual metric of the task comes first."""
+        asked = [self.usual_metric("test"), *self.evaluation.metrics]
+        asked += [each.metric for each in (*self.evaluation.reached, self.stop) if each is not None]
+        return tuple(dict.fromkeys(asked))
+
+    def usual_metric(self, sample: str) -> Metric:
+        """Return what is measured without being asked for: the error, or the squared error."""
+        return Error(on=sample) if self._has_classes else SquaredError(on=sample)
+
+    @property
+    def curve_metrics(self) -> tuple[Metric, ...]:
+        """What curves keep: the metrics, and the usual one on the training sample too."""
+        if self.data.online:
+            return self.metrics
+        first, *others = self.metrics
+        return tuple(dict.fromkeys([self.usual_metric("train"), first, *others]))
+
+    def task_of(self, sample: str) -> Task:
+        """Return the task from which a sample is drawn."""
+        if sample in ("test", "train"):
+            return self.task
+        for held in self.evaluation.samples:
+            if held.name == sample:
+                return held.task
+        known = ["test", "train", *(held.name for held in self.evaluation.samples)]
+        raise UserError(
+            f"There is no sample called {sample!r}. Known: {', '.join(known)}. Give others by "
+            "evaluation.samples."
+        )
+
+    def evaluates_at(self, step: int) -> bool:
+        """Return whether the run is evaluated at a step."""
+        evaluation = self.evaluation
+        return step % evaluation.every == 0 or step == self.training.steps or step in evaluation.at
+
+    def next_evaluation(self, step: int) -> int:
+        """Return the first evaluation after `step`."""
+        evaluation = self.evaluation
+        later = [at for at in evaluation.at if at > step]
+        regular = (step // evaluation.every + 1) * evaluation.every
+        return min(regular, self.training.steps, *later)
+
+    def rates(self) -> list[Rates]:
+        """Return rates, decays and kept shares of the parameters, for each part of the schedule.
+
+        A parameter that is not trained has none.
+        """
+        training, parameters = self.training, self.parameters
         found = []
         for start in sorted({0} | {piece.start for piece in training.schedule.pieces}):
             piece = training.schedule.at(start)
-            rate = tuple(training.learning_rate * f for f in piece.spread(piece.rate, layers))
-            decay = tuple(training.weight_decay * f for f in piece.spread(piece.decay, layers))
-            found.append((start, rate, decay))
+            rate = [training.learning_rate * f for f in piece.spread(piece.rate, parameters)]
+            decay = [training.weight_decay * f for f in piece.spread(piece.decay, parameters)]
+            keep = piece.spread(piece.keep, parameters)
+            found.append(Rates(start, tuple(rate), tuple(decay), tuple(keep)))
         return found
 
-    def _check_draws(self) -> None:
-        data, classes = self.data, self.task.n_classes
+    def _check_measures(self) -> None:
+        """Refuse metrics, thresholds, samples and instruments that do not fit the run."""
+        target = self.training.target_error
         _check(
-            data.label_noise == 0 or classes >= 2,
-            f"RunSpec: label_noise={data.label_noise} makes classes wrong, and the task "
-            f"{describe(self.task)} has none. Give label_noise=0.",
+            target is None or self._has_classes,
+            f"Training: target_error={target} is an error rate, and the task "
+            f"{describe(self.task)} has real targets. Give target_error=None, or such as "
+            "stop=Below(SquaredError(), 0.1).",
+        )
+        for held in self.evaluation.samples:
+            _check(
+                held.task.domain == self.domain,
+                f"Evaluation: the sample {held.name!r} has the domain {held.task.domain}, and the "
+                f"task {describe(self.task)} has {self.domain}. Give a task of the same domain.",
+            )
+        for metric in self.metrics:
+            self.task_of(metric.on)
+            _check(
+                metric.on != "train" or not self.data.online,
+                f"The metric {describe(metric)} is measured on the training sample, and online "
+                "there is none. Give a finite data.m or another sample.",
+            )
+            metric.check(self)
+        names = ["train_loss", *(m.column for m in self.metrics)]
+        names += [each.label for each in self.evaluation.gauges]
+        repeated = [name for name in names if names.count(name) > 1]
+        _check(
+            not repeated,
+            f"Two things that this run measures are called {repeated[0] if repeated else ''!r}. "
+            "Give one of them another label.",
+        )
+        late = [step for step in self.evaluation.at if step > self.training.steps]
+        _check(
+            not late,
+            f"Evaluation: at={self.evaluation.at} names the step {late[0] if late else 0}, and "
+            f"the run ends at step {self.training.steps}. Give steps up to there.",
+        )
+        for each in self.evaluation.gauges:
+            missed = [step for step in each.at or () if not self.evaluates_at(step)]
+            _check(
+                not missed,
+                f"The instrument {describe(each)} is to be read at the step "
+                f"{missed[0] if missed else 0}, at which the run is not evaluated. Name it in "
+                "evaluation.at too.",
+            )
+            each.check(self)
+
+    def _check_draws(self) -> None:
+        data, target = self.data, self.domain.target
+        _check(
+            data.label_noise == 0 or (isinstance(target, Classes) and target.positions is None),
+            f"RunSpec: label_noise={data.label_noise} makes one class per example wrong, and the "
+            f"task {describe(self.task)} has {target}. Give label_noise=0.",
         )
         if data.draws == "independent":
             return
@@ -300,13 +518,18 @@ class RunSpec:
                 f"The class {gone.kind} of this run is not here, or its code is not what it was: "
                 "the run can be looked at, but not carried out. Load the file that defines it."
             )
-        if check_task := getattr(self.model, "check_task", None):
-            check_task(self.task)
-        if check_data := getattr(self.task, "check_data", None):
-            check_data(self.data)
+        if isinstance(self.model, ChecksTask):
+            self.model.check_task(self.task)
+        if isinstance(self.task, LimitsData):
+            self.task.check_data(self.data)
         self._check_draws()
-        if hasattr(self.model, "fit_predict"):
+        if isinstance(self.model, FitsItself):
             return  # a model of another kind: nothing is drawn or stepped
+        if not isinstance(self.model, Stacked):
+            from petridish.training.networks import check_module
+
+            check_module(self.model, self.task, self.n_outputs)
+        self._check_measures()
         self.training.penalty.check(self.model, self.parameters)
         self.init.draw(self.parameters, ())
         self.rates()

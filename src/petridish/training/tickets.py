@@ -14,10 +14,11 @@ from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Sparse
 from petridish.models.base import Parameter, Weights
 from petridish.training.spec import RunSpec
+from petridish.training.starts import StartsFromRuns
 
 
 @dataclass(frozen=True)
-class Ticket:
+class Ticket(StartsFromRuns):
     """Start as a few neurons of a wider network did, before that was trained.
 
     The parent is the run that this one would be with `width` neurons, started by `base` at

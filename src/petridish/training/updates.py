@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from petridish.training.optimisers import SGD, Adam, AdamW, Piece
+from petridish.training.optimisers import SGD, Adam, AdamW, Factors, Piece
 from petridish.training.spec import RunSpec
 
 
 class Update(ABC):
-    """One optimiser for a stack; `keep` lets runs leave it."""
+    """One optimiser for the trained weights of a stack; `keep` lets runs leave it."""
 
     def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor]) -> None:
         training = specs[0].training
-        self.schedule = training.schedule
-        self.layers = tuple(parameter.layer for parameter in specs[0].parameters)
+        self.schedule, self.clip = training.schedule, training.clip
+        self.parameters = specs[0].parameters
         dtype = weights[0].dtype
         self.rate = torch.tensor([spec.training.learning_rate for spec in specs], dtype=dtype)
         self.decay = torch.tensor([spec.training.weight_decay for spec in specs], dtype=dtype)
@@ -30,6 +30,8 @@ class Update(ABC):
         """Change the weights in place, by the gradients of the step `step` (the first is 0)."""
         self._follow(self.schedule.at(step))
         with torch.no_grad():
+            if self.clip is not None:
+                gradients = clipped(gradients, self.clip)
             for place, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
                 self.change(place, weight, gradient, step)
 
@@ -38,10 +40,21 @@ class Update(ABC):
         if piece == self.piece:
             return
         self.piece = piece
-        factors = piece.spread(piece.rate, self.layers)
+        factors = self._trained(piece, piece.rate)
         self.rates = [_column(self.rate * f, r) for f, r in zip(factors, self.ranks, strict=True)]
-        factors = piece.spread(piece.decay, self.layers)
+        factors = self._trained(piece, piece.decay)
         self.decays = [_column(self.decay * f, r) for f, r in zip(factors, self.ranks, strict=True)]
+        self.kept = self._trained(piece, piece.keep)
+
+    def _trained(self, piece: Piece, factors: Factors) -> list[float]:
+        """Return the factors of the parameters that are trained."""
+        spread = piece.spread(factors, self.parameters)
+        return [f for f, p in zip(spread, self.parameters, strict=True) if p.trained]
+
+    def _forget(self, place: int, weight: Tensor) -> None:
+        """Keep the schedule's share of the old value: exactly none of it at 0."""
+        if self.kept[place] != 1:
+            weight.mul_(self.kept[place])
 
     @abstractmethod
     def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
@@ -52,6 +65,17 @@ class Update(ABC):
         self.rate, self.decay = self.rate[rows], self.decay[rows]
         self.state = [[memory[rows] for memory in memories] for memories in self.state]
         self.piece = None
+
+
+def clipped(gradients: Sequence[Tensor], most: float) -> list[Tensor]:
+    """Scale each run's gradients so that their norm over all parameters is at most `most`.
+
+    The divisor's 1e-6 is that of PyTorch's `clip_grad_norm_`.
+    """
+    squares = [gradient.flatten(1).square().sum(dim=1) for gradient in gradients]
+    norm = torch.stack(squares).sum(dim=0).sqrt()  # (run,)
+    scale = (most / (norm + 1e-6)).clamp(max=1.0)
+    return [gradient * _column(scale, gradient.dim()) for gradient in gradients]
 
 
 def _column(values: Tensor, rank: int) -> Tensor:
@@ -70,6 +94,7 @@ class _SGD(Update):
         if self.momentum:
             (memory,) = self.state[place]
             gradient = memory.mul_(self.momentum).add_(gradient)
+        self._forget(place, weight)
         weight.addcmul_(gradient, self.rates[place], value=-1)
 
 
@@ -91,6 +116,7 @@ class _Adam(Update):
         square.mul_(rule.beta2).addcmul_(gradient, gradient, value=1 - rule.beta2)
         mean_share, square_share = 1 - rule.beta1 ** (step + 1), 1 - rule.beta2 ** (step + 1)
         size = square.sqrt().div_(square_share**0.5).add_(rule.epsilon)
+        self._forget(place, weight)
         weight.addcmul_(mean / size, rate / mean_share, value=-1)
 
 

@@ -328,7 +328,7 @@ def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network
         pl.any_horizontal(pl.col("task").str.starts_with(name) for name in known),
     ).sort("model.width", "seed")
     found = [_network(row) for row in rows.iter_rows(named=True)]
-    found.sort(key=lambda network: (network.task.n_inputs, network.label, network.seed))
+    found.sort(key=lambda network: (network.task.domain.n_inputs, network.label, network.seed))
     return [n for n in found if activation is None or n.activation.startswith(activation)]
 
 
@@ -337,7 +337,8 @@ def starts(network: Network) -> Network:
     model = _model(network.activation, len(network.inputs))
     n_outputs = network.outputs.shape[1]
     init = parse_choice(network.init, "init", KINDS)
-    first, second = init.draw(model.parameters(network.inputs.shape[1], n_outputs), [network.seed])
+    parameters = model.parameters(network.task.domain, n_outputs)
+    first, second = init.draw(parameters, [network.seed])
     empty = np.empty(0)
     return replace(
         network,

@@ -9,7 +9,18 @@ from typing import ClassVar, Protocol
 
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
-from petridish.models import MLP, InfiniteZigzag, Oscillating, PolyNet, Power, ReLU, Sine, Zigzag
+from petridish.models import (
+    MLP,
+    FitsItself,
+    InfiniteZigzag,
+    Oscillating,
+    PolyNet,
+    Power,
+    ReLU,
+    Sine,
+    Stacked,
+    Zigzag,
+)
 from petridish.tasks import SparseParity, Table
 from petridish.tasks.base import OnSupport
 from petridish.training.losses import Correlation, CrossEntropy, Hinge, Logistic, Square
@@ -96,14 +107,21 @@ class Torch:
     module: ClassVar[str] = "petridish.training.engines.torch"
 
     def refusal(self, spec: RunSpec) -> str | None:
-        """Refuse only what is not trained by steps: every network works here."""
-        return _not_stepped(spec)
+        """Refuse what is not trained by steps, and modules that cannot be stacked."""
+        if reason := _not_stepped(spec):
+            return reason
+        if isinstance(spec.model, Stacked):
+            return None
+        from petridish.training.networks import stacking_problem
+
+        problem = stacking_problem(spec.model, spec.task, spec.n_outputs)
+        return problem and f"{problem}. The engine {Reference.name} can."
 
     def shape(self, spec: RunSpec) -> Hashable:
         """Give all but seed, rate, decay, initialisation, sample size, noise and support."""
         training = spec.training
         return (
-            type(spec.task),
+            (type(spec.task), spec.domain),
             spec.parameters,
             spec.model,
             spec.data.online,
@@ -114,7 +132,7 @@ class Torch:
             (training.batch_size, spec.examples_a_step),
             (training.batches, training.batches == "epochs" and spec.data.m),
             training.steps,
-            training.target_error,
+            (training.target_error, training.stop, training.clip),
             (training.penalty, training.precision),
             spec.evaluation,
         )
@@ -182,9 +200,12 @@ class Native:
                 f"it takes batches of up to {MAX_BATCH}, and the batch size is "
                 f"{training.batch_size}"
             )
-        shrinking = max(
-            r * d for _, rate, decay in spec.rates() for r, d in zip(rate, decay, strict=True)
-        )
+        if reason := _more_to_measure(spec):
+            return reason
+        parts = spec.rates()
+        if any(keep != 1 for part in parts for keep in part.keep):
+            return "it keeps the old weights in every update, and the schedule forgets some"
+        shrinking = max(r * d for p in parts for r, d in zip(p.rate, p.decay, strict=True))
         if shrinking > MAX_SHRINKING:
             return (
                 f"it takes learning rate × weight decay up to {MAX_SHRINKING}, and here it is "
@@ -228,9 +249,9 @@ class Wide:
             return (
                 f"it trains ReLU networks with an output layer, and the model is {describe(model)}"
             )
-        if type(training.loss) not in (Logistic, CrossEntropy):
-            return f"it has no loss {training.loss.name}"
-        if training.target_error is not None or spec.evaluation != Evaluation(
+        if training.loss not in (Logistic(), CrossEntropy()):
+            return f"it has no loss {describe(training.loss)}"
+        if spec.stop is not None or spec.evaluation != Evaluation(
             every=spec.evaluation.every, fitted_error=None
         ):
             return "it measures a run at its end only, and this run is to be watched"
@@ -266,7 +287,7 @@ class Fit:
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse networks, which are trained by steps."""
-        if hasattr(spec.model, "fit_predict"):
+        if isinstance(spec.model, FitsItself):
             return None
         return (
             f"it asks a model to fit itself, and {describe(spec.model)} is trained by steps. "
@@ -295,11 +316,25 @@ def _plainer(training: Training) -> str | None:
         return f"it has no penalty, and this run has {describe(training.penalty)}"
     if training.precision != "float32":
         return f"it computes in float32, and this run in {training.precision}"
+    if training.clip is not None:
+        return f"it does not clip gradients, and this run has clip={training.clip:g}"
+    return None
+
+
+def _more_to_measure(spec: RunSpec) -> str | None:
+    """Say what the native engine does not measure."""
+    evaluation = spec.evaluation
+    if spec.training.stop is not None:
+        return "it stops at an error on the held-out sample, and this run has another stop rule"
+    if evaluation.metrics or evaluation.reached or evaluation.samples:
+        return "it measures errors, and this run asks for more"
+    if evaluation.at:
+        return "it evaluates every so many steps, and this run names further steps"
     return None
 
 
 def _not_stepped(spec: RunSpec) -> str | None:
-    if hasattr(spec.model, "fit_predict"):
+    if isinstance(spec.model, FitsItself):
         return f"{describe(spec.model)} fits itself. The engine {Fit.name} can."
     return None
 

@@ -32,7 +32,7 @@ from petridish.training.native import (
 )
 from petridish.training.native.run import Status
 from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
-from petridish.training.screen import stages
+from petridish.training.screen import allowed_errors, stages
 from petridish.training.spec import RunSpec
 
 CALL_SECONDS = 0.04  # between two chances to stop
@@ -66,7 +66,7 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
 def _drawn_together(spec: RunSpec) -> int:
     data, parameters = spec.data, spec.parameters
     examples = data.n_test + (0 if data.online else int(data.m))
-    n_bytes = 8 * n_words(spec.task.n_inputs) * examples + 4 * sum(p.size for p in parameters)
+    n_bytes = 8 * n_words(spec.domain.n_inputs) * examples + 4 * sum(p.size for p in parameters)
     return max(1, min(64, int(DRAWN_BYTES / n_bytes)))
 
 
@@ -87,7 +87,7 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
     keys = (name_key("batches"), name_key("train"), name_key("noise"))
     return [
         RunArguments(
-            n=spec.task.n_inputs,
+            n=spec.domain.n_inputs,
             batch_size=spec.examples_a_step,
             steps=training.steps,
             loss=training.loss.name,
@@ -158,15 +158,16 @@ def _labelling(spec: RunSpec) -> Labelling:
 def _stages(n_examples: int, error: float | None) -> list[tuple[int, int, int]]:
     if error is None:
         return []
-    return [(stage.start, stage.stop, stage.limit) for stage in stages(n_examples, error)]
+    found = stages(n_examples, allowed_errors(n_examples, error))
+    return [(stage.start, stage.stop, stage.limit) for stage in found]
 
 
 def rates(spec: RunSpec) -> list[Rates]:
     """Give the rates and decays of W, b, v, β, piece by piece of the schedule."""
     nothing = (0.0,) * (4 - len(spec.parameters))
     return [
-        Rates(start, (*rate, *nothing), (*decay, *nothing))  # type: ignore[arg-type] # four of each
-        for start, rate, decay in spec.rates()
+        Rates(part.start, (*part.rate, *nothing), (*part.decay, *nothing))  # type: ignore[arg-type] # four of each
+        for part in spec.rates()
     ]
 
 
@@ -190,47 +191,49 @@ def _run(
         status, step = Status.RUNNING, 0
         begun = arguments.weights[: len(spec.parameters)]
         gauges = Gauges(spec, begun)
-        readings: dict[str, list[float]] = {}
+        readings = Curves()
         while status is Status.RUNNING:
             if monitor.stopped():
                 return None
             called = time.perf_counter()
-            status = run.advance(pace.work, pause_at_looks=bool(gauges.names))
+            status = run.advance(pace.work, pause_at_looks=bool(gauges.instruments))
             if status is Status.RUNNING:  # a run's last call is shorter, and says nothing
                 pace.hear(time.perf_counter() - called)
             state = run.state
-            if gauges.names and state.n_looks > len(next(iter(readings.values()), ())):
-                gauges.read(run.weights()[: len(spec.parameters)], readings)
+            if gauges.instruments and state.n_looks > len(readings.step):
+                gauges.read(state.step, run.weights()[: len(spec.parameters)], readings)
+                readings.step.append(state.step)
             monitor.stepped(state.step - step)
             step = state.step
         outcome = _OUTCOMES[status]
         curves = _curves(spec, run, readings)
-        weights = kept_weights(spec, run.weights()[: len(spec.parameters)])
+        weights = kept_weights(spec, run.weights()[: len(spec.parameters)], {})
     diverged = outcome is Outcome.DIVERGED
+    test_error = math.nan if diverged else state.test_wrong / spec.data.n_test
     return RunRecord(
         spec=spec,
         outcome=outcome,
         solved_at=step if outcome is Outcome.SOLVED else None,
         fitted_at=state.fitted_at if state.fitted_at >= 0 else None,
         steps=step,
-        test_error=math.nan if diverged else state.test_wrong / spec.data.n_test,
+        test_error=test_error,
         train_loss=math.nan if diverged else state.train_loss,
         curves=curves,
         seconds=seconds + time.perf_counter() - started,
         engine=Native.name,
-        weights=None if diverged else weights,
+        final={} if diverged else {"test_error": test_error},
+        **({} if diverged else weights),
     )
 
 
-def _curves(spec: RunSpec, run: NativeRun, readings: dict[str, list[float]]) -> Curves:
+def _curves(spec: RunSpec, run: NativeRun, readings: Curves) -> Curves:
     if not spec.evaluation.curves:
         return Curves()
     found, data = run.curves(), spec.data
     train_wrong = found.train_wrong.tolist()
-    return Curves(
-        step=found.step.tolist(),
-        train_loss=found.train_loss.tolist(),
-        train_error=[math.nan if data.online else wrong / data.m for wrong in train_wrong],
-        test_error=[wrong / data.n_test for wrong in found.test_wrong.tolist()],
-        instruments=readings,
-    )
+    errors = {
+        "train_loss": found.train_loss.tolist(),
+        "train_error": [math.nan if data.online else wrong / data.m for wrong in train_wrong],
+        "test_error": [wrong / data.n_test for wrong in found.test_wrong.tolist()],
+    }
+    return Curves(found.step.tolist(), errors | readings.values, readings.arrays)

@@ -5,83 +5,56 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from petridish.models import MLP
 from petridish.models.base import Weights
+from petridish.models.parameters import build
 from petridish.tasks import Examples
-from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
+from petridish.tasks.domain import numbers
+from petridish.training.data import (
+    batch_indices,
+    initial_weights,
+    sample_examples,
+    training_examples,
+)
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.instruments import Gauges
+from petridish.training.metrics import Metric, Threshold
+from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
-from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
-from petridish.training.screen import allowed_errors
-from petridish.training.spec import Part, RunSpec
+from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
+from petridish.training.spec import Rates, RunSpec
 
-
-class _Functional(nn.Module):
-    """Any model, through its own `forward` with a stack of one run."""
-
-    def __init__(self, spec: RunSpec, weights: list[Tensor]) -> None:
-        super().__init__()
-        self.model = spec.model
-        self.weights = nn.ParameterList(weights)
-
-    def forward(self, x: Tensor) -> Tensor:
-        stacked = [weight.unsqueeze(0) for weight in self.weights]
-        return self.model.forward(stacked, x.unsqueeze(0)).squeeze(0)
+CHUNK = 1024  # examples of a forward pass in evaluation
 
 
 def _network(spec: RunSpec) -> nn.Module:
-    weights = [_tensor(drawn[0], spec) for drawn in initial_weights([spec])]
-    if not isinstance(spec.model, MLP):
-        return _Functional(spec, weights)
-    layers: list[nn.Module] = []
-    depth = 1 + len(spec.model.deeper)
-    for weight, bias in zip_longest(weights[::2], weights[1::2]):
-        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-        linear.weight.data = weight
-        if bias is not None:
-            linear.bias.data = bias
-        layers.append(linear)
-        if len(layers) < 2 * depth:
-            layers.append(_Activation(spec.model))
-    return nn.Sequential(*layers, *([_Sum()] if spec.model.output == "sum" else []))
+    """Build the model's module, and give its parameters the run's first values."""
+    module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+    module.to(getattr(torch, spec.training.precision))
+    named = dict(module.named_parameters())
+    with torch.no_grad():
+        for parameter, drawn in zip(spec.parameters, initial_weights([spec]), strict=True):
+            named[parameter.name].copy_(torch.from_numpy(drawn[0]))
+    return module
 
 
-def _labels(examples: Examples) -> Tensor:
-    """Return the labels of one run; PyTorch indexes few unsigned integers."""
-    labels = examples.labels[0]
-    return torch.from_numpy(labels.astype(np.int64) if labels.dtype.kind == "u" else labels)
+def _labels(examples: Examples, spec: RunSpec) -> Tensor:
+    """Return the labels of one run."""
+    return _tensor(numbers(examples.labels[0]), spec)
 
 
 def _tensor(values: NDArray[Any], spec: RunSpec) -> Tensor:
-    """Give numbers in the run's precision; tokens stay whole."""
+    """Return numbers in the run's precision; whole ones, such as tokens, stay whole."""
     tensor = torch.from_numpy(values)
     return (
         tensor.to(getattr(torch, spec.training.precision)) if tensor.is_floating_point() else tensor
     )
-
-
-class _Sum(nn.Module):
-    def forward(self, h: Tensor) -> Tensor:
-        return h.sum(dim=-1, keepdim=True)
-
-
-class _Activation(nn.Module):
-    def __init__(self, model: MLP) -> None:
-        super().__init__()
-        self.activation = model.activation
-
-    def forward(self, z: Tensor) -> Tensor:
-        return self.activation(z)
 
 
 def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
@@ -95,14 +68,15 @@ def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
     return kind(groups, lr=training.learning_rate, betas=betas, eps=optimiser.epsilon)
 
 
-def _schedule(parts: Sequence[Part], optimiser: torch.optim.Optimizer, step: int) -> None:
-    _, rates, decays = next(part for part in reversed(parts) if part[0] <= step)
-    for group, rate, decay in zip(optimiser.param_groups, rates, decays, strict=True):
+def _schedule(parts: Sequence[Rates], optimiser: torch.optim.Optimizer, step: int) -> Rates:
+    part = next(part for part in reversed(parts) if part.start <= step)
+    for group, rate, decay in zip(optimiser.param_groups, part.rate, part.decay, strict=True):
         group["lr"], group["weight_decay"] = rate, decay
+    return part
 
 
 def _penalty(spec: RunSpec, network: nn.Module) -> Tensor | float:
-    """Give λ Σ_i ‖ω_i‖_a^b, neuron by neuron of the hidden layer."""
+    """Return λ Σ_i ‖ω_i‖_a^b, neuron by neuron of the hidden layer."""
     rule = spec.training.penalty
     if not rule.strength:
         return 0.0
@@ -130,54 +104,88 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
 
 def trained_network(spec: RunSpec, monitor: Monitor) -> tuple[nn.Module, RunRecord | None]:
     """Train one network; there is no record if the monitor stopped it."""
-    network = _network(spec)
     with settled():
+        network = _network(spec)
         return network, _run(spec, network, monitor)
+
+
+class _Measured:
+    """The samples of a run, and the metrics of its network on the whole of them."""
+
+    def __init__(self, spec: RunSpec, network: nn.Module) -> None:
+        self.spec, self.network = spec, network
+        metrics = spec.curve_metrics
+        names = dict.fromkeys([*(["train"] if not spec.data.online else []), "test"])
+        names |= dict.fromkeys(metric.on for metric in metrics)
+        drawn = {name: sample_examples([spec], name) for name in names}
+        self.inputs = {name: _tensor(each.x[0], spec) for name, each in drawn.items()}
+        self.labels = {name: _labels(each, spec) for name, each in drawn.items()}
+        self.facts = {
+            metric: {
+                name: torch.from_numpy(values)
+                for name, values in metric.facts(spec.task_of(metric.on), drawn[metric.on]).items()
+            }
+            for metric in metrics
+        }
+
+    def each(self, metric: Metric) -> Tensor:
+        """Return the metric of each example that counts."""
+        self.network.eval()
+        x, labels = self.inputs[metric.on], self.labels[metric.on]
+        with torch.no_grad():
+            outputs = torch.cat([self.network(x[i : i + CHUNK]) for i in range(0, len(x), CHUNK)])
+            found = metric.each(outputs[None], labels[None], self.facts.get(metric, {}))[0]
+        left_out = found.isnan() & ~outputs.flatten(1).isnan().any(dim=1)
+        return found[~left_out].double()
+
+    def value(self, metric: Metric) -> float:
+        """Return the mean."""
+        return float(self.each(metric).mean())
+
+    def holds(self, threshold: Threshold) -> bool:
+        """Return whether a threshold is passed."""
+        each = self.each(threshold.metric)
+        if threshold.metric.counts(self.spec.domain):
+            return threshold.holds_count(int(each.nansum()), len(each))
+        return threshold.holds(float(each.mean()))
 
 
 def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | None:
     started = time.perf_counter()
-    training, data, loss_of = spec.training, spec.data, spec.training.loss
+    training, data = spec.training, spec.data
     optimiser, parts = _optimiser(spec, network), spec.rates()
-    test = test_examples([spec])
-    x_test, y_test = _tensor(test.x[0], spec), _labels(test)
-    if not data.online:
-        train = training_examples([spec], 0, int(data.m))
-        x_train, y_train = _tensor(train.x[0], spec), _labels(train)
-
-    def count_wrong(x: Tensor, y: Tensor) -> int:
-        with torch.no_grad():
-            return int(loss_of.wrong(network(x)[None], y[None].float()).sum())
-
+    measured = _Measured(spec, network)
+    calls = note_calls(network, measured.inputs["test"][_cycled(spec, measured)])
     curves = Curves()
 
     def weights() -> list[Weights]:
         return [parameter.detach().numpy() for parameter in network.parameters()]
 
+    def buffers() -> Named:
+        return {name: buffer.numpy() for name, buffer in network.named_buffers()}
+
     gauges = Gauges(spec, weights())
     losses: list[float] = []
-    outcome, step, test_error, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan, math.nan
-    fitted_at: int | None = None
-    fitted_error = None if data.online else spec.evaluation.fitted_error
+    outcome, step, train_loss = Outcome.OUT_OF_STEPS, 0, math.nan
+    noted = {t: None for t in (spec.fitted, *spec.evaluation.reached) if t is not None}
+    reached: dict[Threshold, int | None] = dict(noted)
     while True:
-        if step % spec.evaluation.every == 0 or step == training.steps:
-            n_wrong = count_wrong(x_test, y_test)
-            test_error = n_wrong / data.n_test
+        if spec.evaluates_at(step):
             train_loss = sum(losses) / len(losses) if losses else math.nan
             losses.clear()
-            if fitted_at is None and fitted_error is not None:
-                allowed = allowed_errors(int(data.m), fitted_error)
-                fitted_at = step if count_wrong(x_train, y_train) <= allowed else None
+            for threshold, at in reached.items():
+                if at is None and measured.holds(threshold):
+                    reached[threshold] = step
             if spec.evaluation.curves:
                 curves.step.append(step)
-                curves.train_loss.append(train_loss)
-                curves.train_error.append(
-                    math.nan if data.online else count_wrong(x_train, y_train) / data.m
-                )
-                curves.test_error.append(test_error)
-                gauges.read(weights(), curves.instruments)
-            target = training.target_error
-            if target is not None and n_wrong <= allowed_errors(data.n_test, target):
+                curves.append("train_loss", train_loss)
+                if data.online:
+                    curves.append(spec.usual_metric("train").column, math.nan)
+                for metric in spec.curve_metrics:
+                    curves.append(metric.column, measured.value(metric))
+                if gauges.instruments:
+                    gauges.read(step, weights(), curves, buffers())
+            if spec.stop is not None and measured.holds(spec.stop):
                 outcome = Outcome.SOLVED
                 break
             if step == training.steps:
@@ -187,32 +195,81 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
         if data.online:
             batch = spec.examples_a_step
             fresh = training_examples([spec], step * batch, batch)
-            x, y = _tensor(fresh.x[0], spec), _labels(fresh)
+            x, y = _tensor(fresh.x[0], spec), _labels(fresh, spec)
         else:
             index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
-            x, y = x_train[index], y_train[index]
-        _schedule(parts, optimiser, step)
-        loss = loss_of(network(x)[None], y[None].float()).sum()
+            x, y = measured.inputs["train"][index], measured.labels["train"][index]
+        part = _schedule(parts, optimiser, step)
+        network.train()
+        outputs = _outputs(spec, network, x, calls, step)
+        loss = training.loss(outputs[None], y[None]).sum()
         penalty = _penalty(spec, network)
         optimiser.zero_grad()
         (loss + penalty).backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
+        if training.clip is not None:
+            nn.utils.clip_grad_norm_(network.parameters(), training.clip)
+        _prepare(network, optimiser, part)
         optimiser.step()
         step += 1
         losses.append(loss.item())
         monitor.stepped(1)
         if not math.isfinite(losses[-1]):
-            outcome, test_error, train_loss = Outcome.DIVERGED, math.nan, math.nan
+            outcome, train_loss = Outcome.DIVERGED, math.nan
             break
+    diverged = outcome is Outcome.DIVERGED
+    final = {} if diverged else {m.column: measured.value(m) for m in spec.metrics}
+    fitted_at = None if spec.fitted is None else reached[spec.fitted]
     return RunRecord(
         spec=spec,
         outcome=outcome,
         solved_at=step if outcome is Outcome.SOLVED else None,
         fitted_at=fitted_at,
         steps=step,
-        test_error=test_error,
+        test_error=final.get("test_error", math.nan),
         train_loss=train_loss,
         curves=curves,
         seconds=time.perf_counter() - started,
         engine=Reference.name,
-        weights=None if outcome is Outcome.DIVERGED else kept_weights(spec, weights()),
+        final=final,
+        reached={t.column: reached[t] for t in spec.evaluation.reached},
+        **({} if diverged else kept_weights(spec, weights(), buffers())),
     )
+
+
+def _cycled(spec: RunSpec, measured: _Measured) -> Tensor:
+    """Return places of as many held-out examples as a full batch has."""
+    return torch.arange(spec.examples_a_step) % len(measured.inputs["test"])
+
+
+def _outputs(
+    spec: RunSpec, network: nn.Module, x: Tensor, calls: Sequence[Call], step: int
+) -> Tensor:
+    """Return the outputs in training; random numbers inside the module are the run's own."""
+    if not calls:
+        outputs: Tensor = network(x)
+        return outputs
+    full = spec.examples_a_step
+    drawn = draw_numbers(calls, [spec.seed], step, full=full, examples=len(x))
+    with Given([each[0] for each in drawn]):
+        outputs = network(x)
+    return outputs
+
+
+def _prepare(network: nn.Module, optimiser: torch.optim.Optimizer, part: Rates) -> None:
+    """Give what the loss does not depend on the gradient 0, and forget what is not to be kept.
+
+    The old value enters an update only through its decay, which is added here, before it shrinks.
+    """
+    coupled = not isinstance(optimiser, torch.optim.AdamW)
+    groups = zip(network.parameters(), optimiser.param_groups, part.keep, strict=True)
+    with torch.no_grad():
+        for parameter, group, keep in groups:
+            if not parameter.requires_grad:
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            if keep != 1:
+                if coupled:
+                    parameter.grad.add_(parameter, alpha=group["weight_decay"])
+                    group["weight_decay"] = 0.0
+                parameter.mul_(keep)

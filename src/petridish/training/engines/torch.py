@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,11 +21,13 @@ from torch import Tensor
 from petridish.models.base import Weights
 from petridish.training.data import grouped, initial_weights
 from petridish.training.engines.base import Monitor, Torch
+from petridish.training.evaluator import Evaluator, Values
 from petridish.training.instruments import Gauges
+from petridish.training.metrics import Threshold
+from petridish.training.networks import stack_of
 from petridish.training.numerics import settled
-from petridish.training.pools import Pool, TestSource, TrainingSource
-from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
-from petridish.training.screen import CHUNK, Stage, stages
+from petridish.training.pools import TrainingSource
+from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update
 
@@ -46,18 +48,17 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
 
 def _train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     stack = _Stack(specs)
-    steps, every = stack.specs[0].training.steps, stack.specs[0].evaluation.every
-    step = 0
+    spec, step = specs[0], 0
     while True:
-        yield from stack.look(step)
-        while step < steps and stack.specs:
-            ahead = min(DRAWN_AHEAD, every - step % every, steps - step)
+        yield from stack.evaluate(step)
+        while step < spec.training.steps and stack.specs:
+            ahead = min(DRAWN_AHEAD, spec.next_evaluation(step) - step)
             done = stack.advance(step, ahead, monitor)
             if done < ahead:
                 return
             step += ahead
             yield from stack.drop_diverged(step - ahead)
-            if step % every == 0:
+            if spec.evaluates_at(step):
                 break
         if not stack.specs:
             return
@@ -72,17 +73,31 @@ class _Stack:
         self.rows = list(range(len(specs)))  # each run's number in the whole stack
         self.stacks = Torch().stack_size(specs[0]) > 1
         self.train = TrainingSource(specs)
-        self.test = TestSource(specs)
-        self.weights = _stacked_weights(specs)
-        self.update = make_update(specs, self.weights)
+        self.network = stack_of(specs)
+        self.evaluator = Evaluator(specs, self.network, self.train, pairs=self.stacks)
+        self.parameters = specs[0].parameters
+        self.trained = [place for place, p in enumerate(self.parameters) if p.trained]
+        self.weights = self._asked(_stacked_weights(specs))
+        self.update = make_update(specs, self._chosen(self.weights))
         self.loss_sum = torch.zeros(len(specs), dtype=torch.float64)
         self.n_losses = 0
         self.recent = torch.zeros(0, len(specs))  # losses of the steps just taken, (step, run)
-        self.fitted_at: list[int | None] = [None] * len(specs)
+        # The first evaluation at which each threshold held, of every run; the sample's fit first.
+        self.noted = [t for t in (specs[0].fitted, *specs[0].evaluation.reached) if t is not None]
+        self.reached: list[list[int | None]] = [[None] * len(self.noted) for _ in specs]
         self.curves = [Curves() for _ in specs]
         self.gauges = [Gauges(spec, self._weights_of(run)) for run, spec in enumerate(specs)]
         self.seconds = [(time.perf_counter() - started) / len(specs)] * len(specs)
         self._pair_up()
+
+    def _chosen(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        return [weights[place] for place in self.trained]
+
+    def _asked(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """Ask for the gradients of what is trained."""
+        for weight in self._chosen(weights):
+            weight.requires_grad_()
+        return list(weights)
 
     def _pair_up(self) -> None:
         """Give a run left alone a copy of itself to be computed beside."""
@@ -92,19 +107,21 @@ class _Stack:
     def advance(self, step: int, steps: int, monitor: Monitor) -> int:
         """Take `steps` steps, or fewer if the monitor stops them; say how many."""
         started = time.perf_counter()
-        computed = self.rows * 2 if len(self.rows) == 1 and self.stacks else self.rows
+        lonely = len(self.rows) == 1 and self.stacks
+        computed = self.rows * 2 if lonely else self.rows
+        seeds = [spec.seed for spec in self.specs] * (2 if lonely else 1)
         pool, places = self.train.batches(computed, step, steps)
-        model, loss_of = self.specs[0].model, self.specs[0].training.loss
-        penalty, parameters = self.specs[0].training.penalty, self.specs[0].parameters
+        loss_of, penalty = self.specs[0].training.loss, self.specs[0].training.penalty
+        trained = self._chosen(self.weights)
         recent = []
         for ahead in range(steps):
             if monitor.stopped():
                 return ahead
             x, y = pool.take(places[ahead])  # (run, batch, input), (run, batch)
-            loss = loss_of(model.forward(self.weights, x), y)  # (run,)
-            total = loss + penalty(parameters, self.weights) if penalty.strength else loss
-            gradients = torch.autograd.grad(total.sum(), self.weights)
-            self.update(self.weights, gradients, step + ahead)
+            loss = loss_of(self.network.train(self.weights, x, seeds, step + ahead), y)  # (run,)
+            total = loss + penalty(self.parameters, self.weights) if penalty.strength else loss
+            gradients = torch.autograd.grad(total.sum(), trained, materialize_grads=True)
+            self.update(trained, gradients, step + ahead)
             recent.append(loss.detach())
             self.loss_sum += recent[-1]
             monitor.stepped(len(self.specs))
@@ -125,128 +142,65 @@ class _Stack:
         for run, good in enumerate(finite.T.tolist()):
             if not all(good):
                 steps = start + good.index(False) + 1
-                yield self._record(run, Outcome.DIVERGED, steps, math.nan, math.nan)
+                yield self._record(run, Outcome.DIVERGED, steps, {}, math.nan)
         self._keep(finite.all(dim=0).nonzero().flatten().tolist())
 
-    def look(self, step: int) -> Iterator[RunRecord]:
+    def evaluate(self, step: int) -> Iterator[RunRecord]:
         """Measure the runs at `step`, and end those that are solved or out of steps."""
         started = time.perf_counter()
-        training, data = self.specs[0].training, self.specs[0].data
+        spec, everyone = self.specs[0], list(range(len(self.specs)))
         losses = (self.loss_sum / self.n_losses).tolist() if self.n_losses else None
-        last, curves = step == training.steps, self.specs[0].evaluation.curves
-        everyone = list(range(len(self.specs)))
-        self._find_fitted(step)
-        passed = self._screen(training.target_error)
-        wrong = dict(passed)
-        if curves or last:
-            rest = [run for run in everyone if run not in passed]
-            wrong |= zip(rest, self._wrong_between(rest, 0, data.n_test), strict=True)
-        if curves:
-            for run, curve in enumerate(self.curves):
-                curve.step.append(step)
-                curve.train_loss.append(losses[run] if losses else math.nan)
-                curve.train_error.append(self._train_error(run))
-                curve.test_error.append(wrong[run] / data.n_test)
-                if self.gauges[run].names:
-                    self.gauges[run].read(self._weights_of(run), curve.instruments)
+        last = step == spec.training.steps
+        asked: list[tuple[Threshold, list[int]]] = [
+            (threshold, [run for run in everyone if self.reached[run][place] is None])
+            for place, threshold in enumerate(self.noted)
+        ]
+        if spec.stop is not None:
+            asked.append((spec.stop, everyone))
+        passed, values = self.evaluator.evaluate(self.specs, self.rows, self.weights, asked)
+        for place in range(len(self.noted)):
+            for run in passed[place]:
+                self.reached[run][place] = step
+        solved = passed[-1] if spec.stop is not None else set()
+        if values:
+            self._extend_curves(step, losses, values)
+        ending = [run for run in everyone if last or run in solved]
+        final = self._final(ending, values)
         self._charge(started)
-        staying = []
-        for run in everyone:
-            solved = run in passed
-            if not (solved or last):
-                staying.append(run)
-                continue
-            outcome = Outcome.SOLVED if solved else Outcome.OUT_OF_STEPS
-            train_loss = losses[run] if losses else math.nan
-            yield self._record(run, outcome, step, wrong[run] / data.n_test, train_loss)
-        if len(staying) < len(everyone):
-            self._keep(staying)
+        for run, numbers in zip(ending, final, strict=True):
+            outcome = Outcome.SOLVED if run in solved else Outcome.OUT_OF_STEPS
+            yield self._record(run, outcome, step, numbers, losses[run] if losses else math.nan)
+        if ending:
+            self._keep([run for run in everyone if run not in set(ending)])
         self.loss_sum.zero_()
         self.n_losses = 0
+
+    def _final(self, ending: list[int], values: Sequence[Values]) -> list[Values]:
+        metrics = self.specs[0].metrics
+        if values:
+            return [{m.column: values[run][m.column] for m in metrics} for run in ending]
+        return self.evaluator.measure(ending, metrics) if ending else []
+
+    def _extend_curves(
+        self, step: int, losses: list[float] | None, values: Sequence[Values]
+    ) -> None:
+        unmeasured = self.specs[0].usual_metric("train").column  # online there is no sample
+        for run, curve in enumerate(self.curves):
+            curve.step.append(step)
+            curve.append("train_loss", losses[run] if losses else math.nan)
+            if self.train.online:
+                curve.append(unmeasured, math.nan)
+            for name, value in values[run].items():
+                curve.append(name, value)
+            if self.gauges[run].instruments:
+                weights = self._weights_of(run)
+                self.gauges[run].read(step, weights, curve, self._buffers_of(run))
 
     def _weights_of(self, run: int) -> list[Weights]:
         return [weight[run].detach().numpy() for weight in self.weights]
 
-    def _screen(self, target_error: float | None) -> dict[int, int]:
-        """Count the errors of the runs that pass every stage; the others are not yet solved."""
-        if target_error is None:
-            return {}
-        everyone = list(range(len(self.specs)))
-        looks = stages(self.specs[0].data.n_test, target_error)
-        return self._passing(everyone, looks, self._wrong_between)
-
-    def _find_fitted(self, step: int) -> None:
-        """Note the runs whose training sample is fitted now, and was not before."""
-        error = self.specs[0].evaluation.fitted_error
-        if error is None or self.train.online:
-            return
-        waiting: dict[int, list[int]] = {}  # runs by the size of their sample
-        for run, spec in enumerate(self.specs):
-            if self.fitted_at[run] is None:
-                waiting.setdefault(int(spec.data.m), []).append(run)
-        for m, runs in waiting.items():
-            for run in self._passing(runs, stages(m, error), self._train_wrong_between):
-                self.fitted_at[run] = step
-
-    def _passing(
-        self,
-        runs: list[int],
-        looks: Sequence[Stage],
-        wrong_between: Callable[[list[int], int, int], list[int]],
-    ) -> dict[int, int]:
-        """Count the errors of those of `runs` that pass every stage."""
-        wrong = dict.fromkeys(runs, 0)
-        for stage in looks:
-            counts = wrong_between(list(wrong), stage.start, stage.stop)
-            wrong = {
-                run: errors + more
-                for (run, errors), more in zip(wrong.items(), counts, strict=True)
-                if errors + more <= stage.limit
-            }
-            if not wrong:
-                break
-        return wrong
-
-    def _wrong_between(self, runs: list[int], start: int, stop: int) -> list[int]:
-        """Count the errors of `runs` on the held-out examples start … stop − 1."""
-        if not runs:
-            return []
-        rows = [self.rows[run] for run in runs]
-        return self._errors(runs, self.test.pool, self.test.places(rows, start, stop))
-
-    def _train_wrong_between(self, runs: list[int], start: int, stop: int) -> list[int]:
-        """Count the errors of `runs` on their training examples start … stop − 1."""
-        rows = [self.rows[run] for run in runs]
-        return self._errors(runs, self.train.pool, self.train.places(rows, start, stop))
-
-    def _train_error(self, run: int) -> float:
-        data = self.specs[run].data
-        if data.online:
-            return math.nan
-        return self._train_wrong_between([run], 0, int(data.m))[0] / data.m
-
-    def _errors(self, runs: list[int], pool: Pool, places: Tensor) -> list[int]:
-        """Count the errors of `runs` at `places` (run, example)."""
-        lonely = len(runs) == 1 and self.stacks
-        rows = torch.tensor(runs * 2 if lonely else runs)
-        places = places.repeat(2, 1) if lonely else places
-        model, loss = self.specs[0].model, self.specs[0].training.loss
-        # Pieces of one size, the last filled up: a sum's rounding may depend on its shape.
-        n_examples = places.shape[1]
-        whole = -(-n_examples // CHUNK) * CHUNK
-        places = places[:, torch.arange(whole) % n_examples]
-        counted = torch.arange(whole) < n_examples
-        everyone = len(runs) == len(self.specs)
-        weights = self.weights if everyone else [weight[rows] for weight in self.weights]
-        wrong = torch.zeros(len(rows), dtype=torch.int64)
-        with torch.no_grad():
-            for start in range(0, whole, CHUNK):
-                x, y = pool.take(places[:, start : start + CHUNK])
-                wrong += (
-                    loss.wrong(model.forward(weights, x), y) & counted[start : start + CHUNK]
-                ).sum(dim=1)
-        found: list[int] = wrong.tolist()
-        return found[: len(runs)]
+    def _buffers_of(self, run: int) -> Named:
+        return {name: buffer[run].numpy() for name, buffer in self.network.buffers.items()}
 
     def _keep(self, runs: list[int]) -> None:
         """Let all but `runs` leave the stack."""
@@ -254,32 +208,41 @@ class _Stack:
         self.specs = [self.specs[run] for run in runs]
         self.rows = [self.rows[run] for run in runs]
         self.curves = [self.curves[run] for run in runs]
-        self.fitted_at = [self.fitted_at[run] for run in runs]
+        self.reached = [self.reached[run] for run in runs]
         self.gauges = [self.gauges[run] for run in runs]
         self.seconds = [self.seconds[run] for run in runs]
         self._pair_up()
 
     def _select(self, rows: Tensor) -> None:
-        self.weights = [weight.detach()[rows].requires_grad_() for weight in self.weights]
+        self.weights = self._asked([weight.detach()[rows] for weight in self.weights])
+        self.network.keep(rows)
         self.update.keep(rows)
         self.loss_sum = self.loss_sum[rows]
 
     def _record(
-        self, run: int, outcome: Outcome, steps: int, test_error: float, train_loss: float
+        self, run: int, outcome: Outcome, steps: int, final: Values, train_loss: float
     ) -> RunRecord:
-        diverged = outcome is Outcome.DIVERGED
+        spec, noted = self.specs[run], self.reached[run]
+        first = 0 if spec.fitted is None else 1
+        kept = (
+            {}
+            if outcome is Outcome.DIVERGED
+            else kept_weights(spec, self._weights_of(run), self._buffers_of(run))
+        )
         return RunRecord(
-            weights=None if diverged else kept_weights(self.specs[run], self._weights_of(run)),
-            spec=self.specs[run],
+            spec=spec,
             outcome=outcome,
             solved_at=steps if outcome is Outcome.SOLVED else None,
-            fitted_at=self.fitted_at[run],
+            fitted_at=noted[0] if first else None,
             steps=steps,
-            test_error=test_error,
+            test_error=final.get("test_error", math.nan),
             train_loss=train_loss,
             curves=self.curves[run],
             seconds=self.seconds[run],
             engine=Torch.name,
+            final=final,
+            reached={t.column: at for t, at in zip(self.noted[first:], noted[first:], strict=True)},
+            **kept,
         )
 
 
@@ -291,4 +254,4 @@ def _stacked_weights(specs: Sequence[RunSpec]) -> list[Tensor]:
         drawn = initial_weights([specs[run] for run in group])
         for weight, values in zip(weights, drawn, strict=True):
             weight[torch.tensor(group)] = torch.from_numpy(values).to(dtype)
-    return [weight.requires_grad_() for weight in weights]
+    return weights

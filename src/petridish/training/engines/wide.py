@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from petridish.tasks.domain import numbers
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
 from petridish.training.engines.base import Monitor, Wide
 from petridish.training.losses import CrossEntropy
 from petridish.training.members import Members
+from petridish.training.metrics import Error
 from petridish.training.numerics import settled
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.screen import CHUNK
@@ -56,32 +58,34 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
             since, losses = 0, 0.0
         since, losses = since + 1, losses + loss
     diverged = outcome is Outcome.DIVERGED
+    test_error = math.nan if diverged else _test_error(spec, member)
     return RunRecord(
         spec=spec,
         outcome=outcome,
         solved_at=None,
         fitted_at=None,
         steps=step + 1,
-        test_error=math.nan if diverged else _test_error(spec, member),
+        test_error=test_error,
         train_loss=math.nan if diverged else losses / since,
         curves=Curves(),
         seconds=time.perf_counter() - started,
         engine=Wide.name,
+        final={} if diverged else {"test_error": test_error},
     )
 
 
 def _targets(spec: RunSpec, labels: Tensor) -> Tensor:
     """Give the probability of y = +1, which is class 0, or of each class."""
     if isinstance(spec.training.loss, CrossEntropy):
-        return torch.nn.functional.one_hot(labels.long(), spec.task.n_classes).float()
+        return torch.nn.functional.one_hot(labels.long(), spec.domain.n_classes).float()
     return 1 - labels.float().unsqueeze(1)
 
 
 def _test_error(spec: RunSpec, member: Members) -> float:
     held_out = test_examples([spec])
-    x, labels = torch.from_numpy(held_out.x[0]), torch.from_numpy(held_out.labels[0]).float()
+    x, labels = torch.from_numpy(held_out.x[0]), torch.from_numpy(numbers(held_out.labels[0]))
     wrong = 0
     for start in range(0, len(x), CHUNK):
         outputs = member.outputs(x[start : start + CHUNK])  # (1, example, output)
-        wrong += int(spec.training.loss.wrong(outputs, labels[None, start : start + CHUNK]).sum())
+        wrong += int(Error().each(outputs, labels[None, start : start + CHUNK], {}).sum())
     return wrong / len(x)

@@ -1,0 +1,152 @@
+"""The models as plain PyTorch modules, one run at a time: what `build` returns.
+
+They are written as their formulas read, apart from the stacked `forward` of each model: the engine
+`reference` trains them, and tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from petridish.models.activations import Activation
+
+
+class MLPModule(nn.Module):
+    """Linear layers `layer1`, `layer2`, … with an activation between them.
+
+    `biased` says whether the last one has a bias; `summed`, whether the outputs are the sum of the
+    last hidden layer instead.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], activation: Activation, *, biased: bool, summed: bool
+    ) -> None:
+        super().__init__()
+        self.activation, self.summed = activation, summed
+        fans = list(pairwise(sizes))[: -1 if summed else None]
+        self.depth = len(sizes) - 2  # hidden layers
+        for number, (fan_in, fan_out) in enumerate(fans, start=1):
+            hidden = number <= self.depth
+            self.add_module(f"layer{number}", nn.Linear(fan_in, fan_out, bias=hidden or biased))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+        h = x.flatten(1)
+        for number in range(1, self.depth + 1):
+            h = self.activation(self.get_submodule(f"layer{number}")(h))
+        if self.summed:
+            return h.sum(dim=1, keepdim=True)
+        outputs: Tensor = self.get_submodule(f"layer{self.depth + 1}")(h)
+        return outputs
+
+
+class PolyNetModule(nn.Module):
+    """The product of k linear functions."""
+
+    def __init__(self, n_inputs: int, k: int) -> None:
+        super().__init__()
+        self.layer1 = nn.Linear(n_inputs, k)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, 1)."""
+        factors: Tensor = self.layer1(x.flatten(1))
+        return factors.prod(dim=1, keepdim=True)
+
+
+class DisjointPolyNetModule(nn.Module):
+    """The product of k linear functions, each of its own block of the inputs."""
+
+    def __init__(self, n_inputs: int, k: int) -> None:
+        super().__init__()
+        self.layer1 = nn.Linear(n_inputs // k, k, bias=False)  # row i belongs to block i
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, 1)."""
+        k, size = self.layer1.weight.shape
+        factors = torch.einsum("bki,ki->bk", x.reshape(len(x), k, size), self.layer1.weight)
+        return factors.prod(dim=1, keepdim=True)
+
+
+class TangentModule(nn.Module):
+    """The derivative of u·σ(Wx + b) at θ_0 (`layer3`, `layer4`) along θ (`layer1`, `layer2`)."""
+
+    def __init__(self, n_inputs: int, width: int, n_outputs: int, activation: Activation) -> None:
+        super().__init__()
+        self.activation = activation
+        self.layer1 = nn.Linear(n_inputs, width)
+        self.layer2 = nn.Linear(width, n_outputs, bias=False)
+        self.layer3 = nn.Linear(n_inputs, width).requires_grad_(requires_grad=False)
+        self.layer4 = nn.Linear(width, n_outputs, bias=False).requires_grad_(requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+
+        def network(weight: Tensor, bias: Tensor, output: Tensor) -> Tensor:
+            return self.activation(x.flatten(1) @ weight.mT + bias) @ output.mT
+
+        at = (self.layer3.weight, self.layer3.bias, self.layer4.weight)
+        along = (self.layer1.weight, self.layer1.bias, self.layer2.weight)
+        # By two reverse passes: the forward mode of torch.func warns of what it uses itself.
+        jvp: Any = torch.autograd.functional.jvp  # PyTorch's own has no types
+        outputs: Tensor = jvp(network, at, along, create_graph=True)[1]
+        return outputs if torch.is_grad_enabled() else outputs.detach()
+
+
+class HomogeneousModule(nn.Module):
+    """Two layers without biases."""
+
+    def __init__(self, n_inputs: int, width: int, n_outputs: int, activation: Activation) -> None:
+        super().__init__()
+        self.activation = activation
+        self.layer1 = nn.Linear(n_inputs, width, bias=False)
+        self.layer2 = nn.Linear(width, n_outputs, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+        outputs: Tensor = self.layer2(self.activation(self.layer1(x.flatten(1))))
+        return outputs
+
+
+class ParityTransformerModule(nn.Module):
+    """One layer of attention; its shares of attention pass through the part `pattern`."""
+
+    def __init__(
+        self, n_inputs: int, d_emb: int, d_attn: int, heads: int, d_mlp: int, n_outputs: int
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.positions = nn.Parameter(torch.empty(d_emb, n_inputs))
+        self.tokens = nn.Parameter(torch.empty(d_emb, 3))  # the columns −1, +1, CLS
+        for embedding in (self.positions, self.tokens):
+            nn.init.xavier_uniform_(embedding)
+        self.query = nn.Linear(d_emb, heads * d_attn, bias=False)
+        self.key = nn.Linear(d_emb, heads * d_attn, bias=False)
+        self.value = nn.Linear(d_emb, heads * d_attn, bias=False)
+        self.pattern = nn.Identity()  # (batch, head, token): what a hook can look at
+        self.out = nn.Linear(heads * d_attn, d_emb, bias=False)
+        self.mlp1 = nn.Linear(d_emb, d_mlp)
+        self.mlp2 = nn.Linear(d_mlp, d_emb)
+        self.output = nn.Linear(d_emb, n_outputs, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+        batch = len(x)
+        embedded = self.tokens.mT[(x > 0).long()] + self.positions.mT  # (batch, n, d_emb)
+        cls = self.tokens[:, 2].expand(batch, 1, -1)
+        tokens = torch.cat([embedded, cls], dim=1)  # (batch, n + 1, d_emb)
+        query = self.query(cls[:, 0]).view(batch, self.heads, -1)
+        key = self.key(tokens).view(batch, tokens.shape[1], self.heads, -1)
+        value = self.value(tokens).view(batch, tokens.shape[1], self.heads, -1)
+        scores = torch.einsum("bhd,bthd->bht", query, key) / sqrt(query.shape[-1])
+        shares = self.pattern(scores.softmax(dim=2))
+        mixed = torch.einsum("bht,bthd->bhd", shares, value).flatten(1)
+        z = cls[:, 0] + self.out(mixed)
+        hidden = nn.functional.gelu(self.mlp1(z))
+        outputs: Tensor = self.output(z + self.mlp2(hidden))
+        return outputs

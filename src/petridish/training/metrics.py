@@ -1,0 +1,365 @@
+"""Metrics: means over the examples of a sample; and the thresholds at which a run stops.
+
+A metric is measured at every evaluation, on the sample that it names: the held-out one ("test"),
+the training sample ("train"), or one of `Evaluation.samples`. Its curve is called
+`<sample>_<label>`: `test_error`, `train_squared_error`, `iid_kl_truth`. What is no mean over
+examples is an instrument.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.choices import describe
+from petridish.errors import UserError, nearest
+from petridish.tasks.base import Examples, HasParts, HasStrategies, Task
+from petridish.tasks.domain import Classes, Domain, Values
+from petridish.training.losses import Loss, MeanOfExamples
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from petridish.training.spec import RunSpec
+
+Facts = Mapping[str, "Tensor"]
+Positions = Literal["all", "last"]
+
+
+class Metric(ABC):
+    """A mean over the examples of the sample `on`.
+
+    A new metric is a frozen dataclass that inherits from this class, with a `name`, a field `on`
+    and the method `each`.
+    """
+
+    name: ClassVar[str]
+    on: str
+
+    @property
+    def label(self) -> str:
+        """Its name in curves, after that of the sample; two metrics of one run differ in it."""
+        return self.name
+
+    @property
+    def column(self) -> str:
+        """The name of its curve."""
+        return f"{self.on}_{self.label}"
+
+    def check(self, spec: RunSpec) -> None:  # noqa: B027 - most metrics fit every run
+        """Refuse a run that it does not fit."""
+
+    def counts(self, domain: Domain) -> bool:
+        """Return whether every labelled example counts 0 or 1: «not yet» is then found early."""
+        return False
+
+    def facts(self, task: Task, examples: Examples) -> dict[str, NDArray[Any]]:
+        """Return what `each` needs of the examples, shape (run, example, …); asked once per run."""
+        return {}
+
+    @abstractmethod
+    def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:
+        """Return the value of each example, shape (run, example); NaN for one that is left out.
+
+        Outputs are (run, example, [position,] output), labels as losses have them.
+        """
+
+
+@dataclass(frozen=True)
+class Error(Metric):
+    """The share of wrong classes.
+
+    With one output its sign is the class, and 0 is wrong; with one output per class the largest is
+    the class. Outputs that are no numbers are wrong.
+
+    Attributes
+    ----------
+    part : str, optional
+        Of a mixture: only the examples of this part count.
+    positions : "all" or "last"
+        Of labels at every position: the mean over an example's labels, or its last position alone.
+    """
+
+    name: ClassVar[str] = "error"
+
+    on: str = "test"
+    part: str | None = None
+    positions: Positions = "all"
+
+    def __post_init__(self) -> None:
+        _check_positions(self, self.positions)
+
+    @property
+    def label(self) -> str:
+        """`error`, with the part and «last» if they are named."""
+        return _joined("error", self.part, "last" if self.positions == "last" else None)
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse real targets, outputs that name no class, and parts that the task lacks."""
+        target = spec.domain.target
+        if not isinstance(target, Classes):
+            raise UserError(
+                "The metric error counts wrong classes, and the task "
+                f"{describe(spec.task)} has real targets. Use squared_error."
+            )
+        if spec.n_outputs not in (target.k, *((1,) if target.k == 2 else ())):
+            raise UserError(
+                f"The metric error reads a class off one output per class, and with the loss "
+                f"{describe(spec.training.loss)} there are {spec.n_outputs} outputs for "
+                f"{target}. Give another metric."
+            )
+        if self.part is not None:
+            task = spec.task_of(self.on)
+            parts = task.parts if isinstance(task, HasParts) else ()
+            if self.part not in parts:
+                known = nearest(self.part, parts) if parts else "It has no parts."
+                raise UserError(
+                    f"Error: part={self.part!r}, but the task {describe(task)} has no such part. "
+                    f"{known}"
+                )
+
+    def counts(self, domain: Domain) -> bool:
+        """Where one label of every example counts."""
+        assert isinstance(domain.target, Classes), "the spec was checked"
+        return self.part is None and (domain.target.positions is None or self.positions == "last")
+
+    def facts(self, task: Task, examples: Examples) -> dict[str, NDArray[Any]]:
+        """Return which examples are of the part."""
+        if self.part is None:
+            return {}
+        assert isinstance(task, HasParts), "the spec was checked"
+        return {f"part {self.part}": examples.facts["part"] == task.parts.index(self.part)}
+
+    def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:
+        """Return 1 for a wrong class, or the share of wrong ones among an example's labels."""
+        if self.positions == "last" and labels.dim() == 3:
+            outputs, labels = outputs[:, :, -1], labels[:, :, -1]
+        if outputs.shape[-1] == 1:
+            wrong = ~(outputs.squeeze(-1) * (1 - 2 * labels) > 0)
+        else:
+            wrong = (outputs.argmax(dim=-1) != labels) | outputs.isnan().any(dim=-1)
+        value = wrong.to(outputs.dtype).where(labels >= 0, math.nan)
+        if value.dim() == 3:
+            value = value.nanmean(dim=2)
+        if self.part is not None:
+            value = value.where(facts[f"part {self.part}"], math.nan)
+        return value
+
+
+@dataclass(frozen=True)
+class SquaredError(Metric):
+    """‖f − y‖² of real targets."""
+
+    name: ClassVar[str] = "squared_error"
+
+    on: str = "test"
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse classes, and other numbers of outputs than targets."""
+        target = spec.domain.target
+        if not isinstance(target, Values):
+            raise UserError(
+                f"The metric squared_error needs real targets, and the task {describe(spec.task)} "
+                f"has {target}. Use error."
+            )
+        if spec.n_outputs != target.d:
+            raise UserError(
+                f"The metric squared_error compares {target.d} targets with as many outputs, and "
+                f"the loss {describe(spec.training.loss)} asks for {spec.n_outputs}. Give another "
+                "metric."
+            )
+
+    def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:
+        """Return the squared distance of each example."""
+        return (outputs - labels).square().sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class MeanLoss(Metric):
+    """A loss on a whole sample, the run's own or another; its curve bears the loss's name."""
+
+    name: ClassVar[str] = "mean_loss"
+
+    loss: Loss
+    on: str = "test"
+
+    @property
+    def label(self) -> str:
+        """The name of the loss."""
+        return self.loss.name
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a loss that is no mean over examples, or needs other outputs."""
+        if not isinstance(self.loss, MeanOfExamples):
+            raise UserError(
+                f"MeanLoss: the loss {describe(self.loss)} is no mean over examples. Inherit from "
+                "MeanOfExamples, or measure it by an instrument."
+            )
+        needed = self.loss.n_outputs(spec.domain)
+        if needed != spec.n_outputs:
+            raise UserError(
+                f"MeanLoss: the loss {describe(self.loss)} needs {needed} outputs, and the run's "
+                f"{describe(spec.training.loss)} asks for {spec.n_outputs}. Give a loss that "
+                "needs as many."
+            )
+
+    def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:
+        """Return the loss of each example, the mean over its labels."""
+        assert isinstance(self.loss, MeanOfExamples), "the spec was checked"
+        value = self.loss.each(outputs, labels)
+        if not labels.is_floating_point():
+            value = value.where(labels >= 0, math.nan)
+        return value if value.dim() == 2 else value.nanmean(dim=2)
+
+
+@dataclass(frozen=True)
+class KL(Metric):
+    """KL(strategy ‖ network), the mean over the examples, at the last position or at all.
+
+    A strategy is one that the task knows (`HasStrategies`): the true next-token distribution, or
+    that of a simpler statistic.
+    """
+
+    name: ClassVar[str] = "kl"
+
+    strategy: str
+    on: str = "test"
+    positions: Positions = "last"
+
+    def __post_init__(self) -> None:
+        _check_positions(self, self.positions)
+
+    @property
+    def label(self) -> str:
+        """`kl_<strategy>`, with «all» if all positions count."""
+        return _joined("kl", self.strategy, "all" if self.positions == "all" else None)
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a task that does not know the strategy, and outputs that are no distribution."""
+        task = spec.task_of(self.on)
+        if not isinstance(task, HasStrategies):
+            raise UserError(
+                f"KL: the task {describe(task)} knows no strategies to compare with. Give a task "
+                "that inherits from HasStrategies."
+            )
+        if self.strategy not in task.strategies:
+            raise UserError(
+                f"KL: the task {describe(task)} knows no strategy called {self.strategy!r}. "
+                f"{nearest(self.strategy, task.strategies)}"
+            )
+        if spec.n_outputs != spec.domain.n_classes:
+            raise UserError(
+                f"KL: it compares distributions over {spec.domain.n_classes} classes, and the "
+                f"loss {describe(spec.training.loss)} asks for {spec.n_outputs} outputs. Use "
+                "cross_entropy."
+            )
+
+    @property
+    def _fact(self) -> str:
+        return f"strategy {self.label}"
+
+    def facts(self, task: Task, examples: Examples) -> dict[str, NDArray[Any]]:
+        """Return what the strategy predicts."""
+        assert isinstance(task, HasStrategies), "the spec was checked"
+        predicted = task.predict(self.strategy, examples)
+        if predicted.ndim == 4 and self.positions == "last":
+            predicted = predicted[:, :, -1:]
+        return {self._fact: np.ascontiguousarray(predicted, np.float32)}
+
+    def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:
+        """Return Σ p log(p / q) of each example."""
+        if outputs.dim() == 4 and self.positions == "last":
+            outputs = outputs[:, :, -1:]
+        p = facts[self._fact].to(outputs.dtype)
+        value = (p.xlogy(p) - p * outputs.log_softmax(dim=-1)).sum(dim=-1)
+        return value if value.dim() == 2 else value.mean(dim=2)
+
+
+METRICS: dict[str, type] = {m.name: m for m in (Error, SquaredError, MeanLoss, KL)}
+
+
+class Threshold(ABC):
+    """A metric that has come to a value: it stops a run, or is noted (`Evaluation.reached`)."""
+
+    metric: Metric
+    value: float
+    strict: bool
+    words: ClassVar[tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        if not isinstance(self.metric, Metric):
+            raise UserError(
+                f"{kind}: metric={self.metric!r} is no metric. Give such as {kind}(Error(), 0.1)."
+            )
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise UserError(f"{kind}: value={self.value!r}. Give a number.")
+        if math.isnan(self.value):
+            raise UserError(f"{kind}: value={self.value!r}. Give a number.")
+        object.__setattr__(self, "value", float(self.value))
+
+    @property
+    def column(self) -> str:
+        """The name of the step at which it was reached, such as `test_error <= 0.1`."""
+        return f"{self.metric.column} {self.words[self.strict]} {self.value:g}"
+
+    @abstractmethod
+    def holds(self, number: float) -> bool:
+        """Return whether a number is beyond the value; NaN never is."""
+
+    @abstractmethod
+    def holds_count(self, count: int, of: int) -> bool:
+        """Return whether a share is beyond the value, whatever its rounding: 3 of 10 are 0.3."""
+
+
+@dataclass(frozen=True)
+class Below(Threshold):
+    """At most the value; below it if `strict`."""
+
+    words: ClassVar[tuple[str, str]] = ("<=", "<")
+
+    metric: Metric
+    value: float
+    strict: bool = False
+
+    def holds(self, number: float) -> bool:
+        """Return whether the number is low enough."""
+        return number < self.value if self.strict else number <= self.value
+
+    def holds_count(self, count: int, of: int) -> bool:
+        """Return whether the share is low enough."""
+        return count < self.value * of - 1e-9 if self.strict else count <= self.value * of + 1e-9
+
+
+@dataclass(frozen=True)
+class Above(Threshold):
+    """At least the value; above it if `strict`."""
+
+    words: ClassVar[tuple[str, str]] = (">=", ">")
+
+    metric: Metric
+    value: float
+    strict: bool = False
+
+    def holds(self, number: float) -> bool:
+        """Return whether the number is high enough."""
+        return number > self.value if self.strict else number >= self.value
+
+    def holds_count(self, count: int, of: int) -> bool:
+        """Return whether the share is high enough."""
+        return count > self.value * of + 1e-9 if self.strict else count >= self.value * of - 1e-9
+
+
+def _check_positions(owner: object, positions: str) -> None:
+    if positions not in ("all", "last"):
+        raise UserError(f"{type(owner).__name__}: positions={positions!r}. Give 'all' or 'last'.")
+
+
+def _joined(*parts: str | None) -> str:
+    return "_".join(part for part in parts if part is not None)

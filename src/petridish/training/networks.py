@@ -1,0 +1,218 @@
+"""A stack of networks of one model, as the engine `torch` computes it.
+
+A model that is `Stacked` computes the stack itself. The module of any other is stacked by
+`torch.func`, after a trial with two runs has shown that the stack computes what each module
+computes alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from petridish.choices import describe
+from petridish.errors import UserError
+from petridish.models import Model, Stacked
+from petridish.models.parameters import build
+from petridish.tasks import Classes, Task
+from petridish.training.noise import Call, Given, draw_numbers, note_calls
+from petridish.training.spec import RunSpec
+
+TRIED = 3  # examples of a trial
+CLOSE = (
+    1e-4  # of the largest output: another kernel rounds otherwise, another function differs more
+)
+
+
+class Network(ABC):
+    """The networks of a stack; `buffers` are what they keep beside their weights, (run, …)."""
+
+    buffers: dict[str, Tensor]
+
+    @abstractmethod
+    def train(
+        self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
+    ) -> Tensor:
+        """Return the outputs (run, batch, …) in training, at a step of the runs `seeds`."""
+
+    @abstractmethod
+    def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return the outputs in evaluation, of the runs `rows` of the stack or of all."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Keep the runs `rows` of the stack."""
+        self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
+
+
+class OwnForward(Network):
+    """The stack that a model computes itself."""
+
+    def __init__(self, model: Stacked) -> None:
+        self.model = model
+        self.buffers = {}
+
+    def train(
+        self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
+    ) -> Tensor:
+        """Return the model's outputs."""
+        return self.model.forward(weights, x)
+
+    def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return the model's outputs."""
+        return self.model.forward(weights, x)
+
+
+class ModuleStack(Network):
+    """Modules stacked by `torch.func`."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        names: Sequence[str],
+        calls: Sequence[Call],
+        full: int,
+        buffers: dict[str, Tensor],
+    ) -> None:
+        self.module, self.names, self.buffers = module, names, buffers
+        self.calls, self.full = calls, full  # as noted on a full batch
+
+    def train(
+        self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
+    ) -> Tensor:
+        """Return the outputs in training; buffers such as running means move with it."""
+        examples = x.shape[1]
+        numbers = draw_numbers(self.calls, seeds, step, full=self.full, examples=examples)
+        self.module.train()
+        return self._stacked(weights, x, self.buffers, numbers)
+
+    def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return the outputs in evaluation."""
+        self.module.eval()
+        buffers = self.buffers
+        if rows is not None:
+            buffers = {name: buffer[rows] for name, buffer in buffers.items()}
+        return self._stacked(weights, x, buffers, [])
+
+    def _stacked(
+        self,
+        weights: Sequence[Tensor],
+        x: Tensor,
+        buffers: dict[str, Tensor],
+        numbers: list[Tensor],
+    ) -> Tensor:
+        def one(
+            own: list[Tensor], kept: dict[str, Tensor], given: Tensor, drawn: list[Tensor]
+        ) -> Tensor:
+            state = (dict(zip(self.names, own, strict=True)), kept)
+            if not drawn:
+                outputs: Tensor = functional_call(self.module, state, (given,))
+                return outputs
+            with Given(drawn):
+                outputs = functional_call(self.module, state, (given,))
+            return outputs
+
+        found: Tensor = vmap(one)(list(weights), buffers, x, numbers)
+        return found
+
+
+def first_buffers(spec: RunSpec, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Return the buffers with which the module of a run begins."""
+    module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+    return dict(module.to(dtype).named_buffers())
+
+
+def stack_of(specs: Sequence[RunSpec]) -> Network:
+    """Return the networks of runs of one shape."""
+    spec, model = specs[0], specs[0].model
+    if isinstance(model, Stacked):
+        return OwnForward(model)
+    dtype = getattr(torch, spec.training.precision)
+    module = build(model, spec.domain, spec.n_outputs, spec.seed).to(dtype)
+    full = spec.examples_a_step
+    calls = note_calls(module, batch_inputs(spec.task, full, dtype))
+    names = [name for name, _ in module.named_parameters()]
+    buffers: dict[str, Tensor] = {}
+    if any(True for _ in module.buffers()):
+        each = [first_buffers(spec, dtype) for spec in specs]
+        buffers = {name: torch.stack([own[name] for own in each]) for name in each[0]}
+    return ModuleStack(module, names, calls, full, buffers)
+
+
+def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
+    """Return inputs of a task as a module takes them, some of them repeated if need be."""
+    drawn = task.draw([0], "train", 0, min(examples, TRIED)).x[0]
+    x = torch.from_numpy(drawn)[torch.arange(examples) % len(drawn)]
+    return x.to(dtype) if x.is_floating_point() else x
+
+
+@lru_cache(maxsize=256)
+def check_module(model: Model, task: Task, n_outputs: int) -> None:
+    """Refuse a module whose outputs are not what the task asks for, or that draws by itself."""
+    domain = task.domain
+    module, x = build(model, domain, n_outputs), batch_inputs(task, TRIED, torch.float32)
+    note_calls(module, x)
+    module.eval()
+    with torch.no_grad():
+        outputs = module(x)
+    positions = domain.target.shape if isinstance(domain.target, Classes) else ()
+    expected = (TRIED, *positions, n_outputs)
+    found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    if found != expected:
+        raise UserError(
+            f"The module of {describe(model)} returned {found} for {TRIED} examples of "
+            f"{describe(task)}, and loss and task ask for the shape {expected}. Size it by the "
+            "domain and n_outputs that build is given."
+        )
+
+
+@lru_cache(maxsize=256)
+def stacking_problem(model: Model, task: Task, n_outputs: int) -> str | None:
+    """Return why `torch.func` cannot stack a model's modules, from a trial with two, or None.
+
+    The stack must compute what each module computes alone, in training and in evaluation, and keep
+    what each keeps.
+    """
+    dtype, domain = torch.float64, task.domain
+    modules = [build(model, domain, n_outputs, seed).to(dtype) for seed in (0, 1)]
+    x = batch_inputs(task, TRIED, dtype)
+    calls = note_calls(modules[0], x)
+    weights = [torch.stack(pair) for pair in zip(*(m.parameters() for m in modules), strict=True)]
+    weights = [weight.detach() for weight in weights]
+    names = [name for name, _ in modules[0].named_parameters()]
+    try:
+        owned = [dict(module.named_buffers()) for module in modules]
+        buffers = {name: torch.stack([own[name] for own in owned]) for name in owned[0]}
+        shell = build(model, domain, n_outputs).to(dtype)
+        stack = ModuleStack(shell, names, calls, TRIED, buffers)
+        both = torch.stack([x, x])
+        with torch.no_grad():
+            together = [stack.train(weights, both, (0, 1), 0), stack.test(weights, both, None)]
+    except UserError:
+        raise
+    except Exception as error:  # whatever torch.func, or the module under it, stumbles over
+        return f"torch.func cannot stack it ({str(error).strip().splitlines()[0]})"
+    for place, module in enumerate(modules):
+        numbers = draw_numbers(calls, (place,), 0, full=TRIED, examples=TRIED)
+        with torch.no_grad():
+            module.train()
+            with Given([each[0] for each in numbers]):
+                alone = [module(x)]
+            alone.append(module.eval()(x))
+        kept = zip(module.buffers(), stack.buffers.values(), strict=True)
+        pairs = [*zip(alone, (each[place] for each in together), strict=True)]
+        pairs += [(own, stacked[place]) for own, stacked in kept]
+        for own, stacked in pairs:
+            if own.shape != stacked.shape or not _close(own, stacked):
+                return "a stack of two computes something else than each alone"
+    return None
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    one, other = one.double(), other.double()
+    size = float(one.abs().max()) if one.numel() else 0.0
+    return bool(((one - other).abs() <= CLOSE * max(size, 1e-12)).all())
