@@ -144,10 +144,10 @@ def theorem58_steps(
     epsilon, delta : float
         Error, and probability of failure given a positive product at the start.
     version : {"proved", "printed"}, default="proved"
-        Printed is the smallest :math:`T \ge 6 \log(2nT/\delta) \log(2k/\epsilon)
-        (3n' - 2)^{2k-1}`. With Hoeffding's exponent put right (`lemma_b9`) and the rate halved
-        (`adaptive_rates`), the proof gives :math:`48 \log(2nT/\delta) \log(k/\epsilon)
-        (3n' - 2)^{2k-1}`.
+        Printed is the smallest :math:`T \ge 6 L \log(2k/\epsilon) (3n' - 2)^{2k-1}` with
+        :math:`L = \log(2nT/\delta)`. With Hoeffding's exponent put right (`lemma_b9`) the proof
+        gives :math:`12 L \log(k/\epsilon) (3n' - 2)^{2k-1}`, which is larger; whether the printed
+        T is enough is open.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def theorem58_steps(
         )
     constant = 6 * math.log(2 * k / epsilon)
     if version == "proved":
-        constant = 48 * math.log(k / epsilon)
+        constant = 12 * math.log(k / epsilon)
     factor = constant * float(3 * block - 2) ** (2 * k - 1)
     steps = factor
     for _ in range(200):  # contracts, since the derivative factor / T is below 1
@@ -169,21 +169,19 @@ def theorem58_steps(
     return math.ceil(steps)
 
 
-def adaptive_rates(
-    weights: Floats, steps: int, *, delta: float, version: Version = "proved"
-) -> Floats:
-    r"""Give the rate of every block at these weights, shape (…, k) for weights (…, k, n').
+def adaptive_rates(weights: Floats, steps: int, *, delta: float) -> Floats:
+    r"""Return the rate of every block at these weights, shape (…, k) for weights (…, k, n').
 
-    :math:`\eta_i = 1 / (c \sqrt{2 T \log(2nT/\delta)} \prod_{l \ne i} \|w_l\|_1)`, where the text
-    has c = 2. Azuma's inequality then leaves every weight within 1 of its course, not within ½ as
-    the proof asks; c = 4 does, and Claim B.12 still has that constant.
+    :math:`\eta_i = 1 / (2 \sqrt{2 T L} \prod_{l \ne i} \|w_l\|_1)` with :math:`L =
+    \log(2nT/\delta)`, as printed. A weight's noise in one step, :math:`\eta (g - \hat g)`, has the
+    mean 0 and lies, given the steps before, in an interval of the length :math:`2 \eta_i
+    \prod_{l \ne i} \|w_l\|_1 = 1 / \sqrt{2TL}`. So the Azuma–Hoeffding inequality for ranges,
+    :math:`2 \exp(-2a^2 / \sum_t c_t^2)`, bounds a deviation of a = ½ by 2 exp(−L) = δ/nT.
     """
     k, block = weights.shape[-2:]
-    norms = np.abs(weights).sum(axis=-1)
-    products = products_of_others(norms)
-    constant = {"printed": 2, "proved": 4}[version]
+    products = products_of_others(np.abs(weights).sum(axis=-1))
     root = math.sqrt(2 * steps * math.log(2 * k * block * steps / delta))
-    rates: Floats = 1 / (constant * root * products)
+    rates: Floats = 1 / (2 * root * products)
     return rates
 
 
@@ -193,7 +191,6 @@ def adaptive_sgd(
     *,
     delta: float,
     rng: np.random.Generator,
-    version: Version = "proved",
 ) -> Floats:
     """Run [HP Thm 5.8]'s SGD with B = 1 on fresh examples, many runs at once.
 
@@ -206,6 +203,6 @@ def adaptive_sgd(
         for x in 1.0 - 2.0 * rng.integers(0, 2, size=chunk):
             label = np.prod(x[:, :, 0], axis=1, keepdims=True)
             others = products_of_others((moved * x).sum(axis=-1))
-            rates = adaptive_rates(moved, steps, delta=delta, version=version)
+            rates = adaptive_rates(moved, steps, delta=delta)
             moved += (rates * label * others)[:, :, None] * x
     return moved
