@@ -39,7 +39,9 @@ def architecture(numeral: str, k: int) -> Model:
         return relu(10 ** len(numeral[1:-1]))
     if numeral in ("(iv)", "(v)", "(vi)"):
         return power(10 ** (1 + ("(iv)", "(v)", "(vi)").index(numeral)), k)
-    if numeral in ("(*i)", "(*ii)"):  # k ReLUs are a parity only if the output has a bias
+    if numeral in ("(*i)", "(*ii)"):
+        # Without an output bias 2 and 3 ReLUs are no parity of 2 and 3 bits. From k = 4 on none is
+        # needed; it is there for every k, so that (*i) is one architecture.
         return MLP(k) if numeral == "(*i)" else power(k, k)
     neurons: tuple[Activation, ...] = (Zigzag(k), Oscillating(k), InfiniteZigzag(k), Sine(k))
     with_layer = ("(vii)", "(viii)", "(ix)", "(x)")

@@ -159,8 +159,9 @@ def widening(
 ) -> Sweep:
     """Sweep widths, each with its number of seeds [HP Fig. 5.4 left, B.10].
 
-    Networks narrower than k cannot represent the parity. The source calls them converged at 55 %
-    accuracy over ten batches on end; here that is at 55 % on 8192 held-out examples.
+    The source calls networks narrower than k converged at 55 % accuracy over ten batches on end;
+    here that is at 55 % on 8192 held-out examples. For k = 2 and 3, the parities of HP-8, k ReLUs
+    without an output bias cannot represent the parity either (docs/theory-hidden.md, «Widths»).
     """
     tasks = tuple(SparseParity(n, k) for n in n_values)
     parts = []
