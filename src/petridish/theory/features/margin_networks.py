@@ -82,7 +82,8 @@ def modular_network(p: int, *, neurons: Literal[8, 6] = 8) -> Neurons:
 
     Six are enough, which is a width of 3(p - 1): with θ_u = 2πk/6 and θ_v = 4 · 2πk/6, k from 0 to
     5, all of θ_u ± θ_v, 3θ_u + θ_v, θ_u + 3θ_v, 2θ_u, 2θ_v and 2θ_u + 2θ_v turn around the circle,
-    and every other product cancels. Networks that train longest have six (docs/features.md).
+    and every other product cancels. Six are also the fewest for each frequency of any network of
+    maximum margin, by the proof in docs/theory-margins.md.
     """
     check_whole("modular_network", 3, p=p)
     if p % 2 == 0:
