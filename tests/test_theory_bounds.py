@@ -36,7 +36,7 @@ from petridish.theory.pareto.neurons import (
     lemma7_bound,
     lemma15_width,
 )
-from petridish.theory.pareto.over_sparse import second_layer
+from petridish.theory.pareto.over_sparse import printed_biases, second_layer
 from tests.test_theory_majority import cube
 
 resources = st.floats(1e-2, 1e4)
@@ -84,8 +84,8 @@ def test_lemma_6_is_parseval(seed: int) -> None:
                 assert mean <= 1 / math.comb(n, k) * (1 + 1e-12)
 
 
-def test_a_half_is_not_the_constant_that_the_proof_gives() -> None:
-    """Markov's step at (τ/2)² is tight, so that rT/τ²δ = ½ C(n,k) leaves 1 − 2δ, ¼ leaves 1 − δ.
+def test_the_proof_of_proposition_3_gives_a_quarter() -> None:
+    """Markov's step at (τ/2)² can be tight, so that it leaves 1 − 2δ for ½ C(n,k), 1 − δ for ¼.
 
     The derivative ½ (χ_A + χ_B + χ_C − χ_A⊕B⊕C) is ±1 and has the correlation ½ with four sets:
     with τ = 1, of which the sample's error takes a half, four of C(n, k) targets show.
@@ -196,6 +196,7 @@ def test_draws_are_the_fewest(chance: float, probability: float, wanted: int) ->
 def test_lemma_15_fails_and_its_repair_holds(n: int, k: int, s: int) -> None:
     """At the printed width a bias has too many good neurons: at most 2r' with probability ~0.
 
+    The k/2 biases are the repaired ones; with the printed k/2 − 1 there are still more of each.
     The proof takes the bound (s/2n)^k for the chance itself, which is about 2^k larger. With the
     exact chance all k/2 biases have [½, 2] of the expected number, with probability 1 − δ.
     """
@@ -211,11 +212,28 @@ def test_lemma_15_fails_and_its_repair_holds(n: int, k: int, s: int) -> None:
     assert 1 - k / 2 * (1 - each) >= 1 - delta
 
 
+def test_lemma_15_fails_at_the_printed_biases() -> None:
+    """For n = 60, k = 4, s = 17, δ = 0.1: 2124 good neurons at the one printed bias, 88 allowed."""
+    n, k, s = 60, 4, 17
+    width = lemma15_width(n, k, s, 0.1)
+    draws, chance = width // 2, float(good_chance(n, k, s)) / len(printed_biases(k))
+    expected = width / (2 * k) * float(lemma7_bound(n, k, s))
+
+    assert (width, round(expected), round(2 * expected)) == (870_351, 44, 88)
+    assert draws * chance == pytest.approx(2124, abs=0.5)
+    assert chance_within(draws, chance, low=expected / 2, high=2 * expected) < 1e-12
+
+
 def test_theorem_16_asks_for_more_ones_than_bits() -> None:
-    """For k = 2 and ε = δ = 0.1: s ≥ 9.7·10^8, because B_2 = 181; offset 3/4 asks for 6.7·10^6."""
+    """For k = 2, ε = δ = 0.1: s ≥ 1.9·10^9 in print, 9.7·10^8 in what it is for, as B_2 = 181.
+
+    An offset of 3/4 needs 6.7·10^6.
+    """
     sizes = theorem16_sizes(10**6, 2, 1001, epsilon=0.1, delta=0.1)
     wider = theorem16_sizes(10**6, 2, 1001, epsilon=0.1, delta=0.1, offset=0.75)
 
+    printed = 80 * 2 * float(np.linalg.norm(second_layer(2))) ** 2 * math.log(40) / 0.01
+    assert printed == pytest.approx(1.934e9, rel=1e-3)
     assert sizes.least_sparsity == pytest.approx(9.67e8, rel=1e-3)
     assert wider.least_sparsity == pytest.approx(6.74e6, rel=1e-3)
     assert sizes.steps / (1 + math.log(sizes.steps)) >= 100 * 181**2

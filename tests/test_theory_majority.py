@@ -106,7 +106,7 @@ def test_the_weight_falls_to_its_limit() -> None:
 
 
 def test_the_printed_rho_is_half_of_the_limit() -> None:
-    """So «≥ ρ» holds with room, and «≤ 2ρ» fails for every n: W³[Maj_9] = 0.1282 > 0.1061."""
+    """So «≥ ρ» holds with room, and «≤ 2ρ» fails for every odd n: W³[Maj_9] = 0.1282 > 0.1061."""
     assert rho(1) == pytest.approx(1 / math.pi)
     assert limit_weight(1) == pytest.approx(2 / math.pi)
     assert round(float(majority_weight(9, 3)), 4) == 0.1282
@@ -115,6 +115,23 @@ def test_the_printed_rho_is_half_of_the_limit() -> None:
         for n in range(degree, 100, 2):
             assert rho(degree) < float(majority_weight(n, degree))
             assert float(majority_weight(n, degree)) > 2 * rho(degree)
+
+
+def test_the_weight_of_even_majorities_rises_to_its_limit() -> None:
+    """So «≤ 2ρ» [PF Lemma 8] holds for every even s, and fails for every odd one.
+
+    From n to n + 2 the weight of degree v grows by the factor 1 + v / (n + 2)(n − v + 1) for even
+    n, and by 1 − v / (n + 1)(n − v + 2) for odd n: exactly, for all v ≤ 13 and n < 120.
+    """
+    for degree in range(1, 14, 2):
+        for n in range(degree, 120):
+            growth = majority_weight(n + 2, degree) / majority_weight(n, degree) - 1
+            if n % 2:
+                assert growth == -Fraction(degree, (n + 1) * (n - degree + 2))
+                assert float(majority_weight(n, degree)) > 2 * rho(degree)
+            else:
+                assert growth == Fraction(degree, (n + 2) * (n - degree + 1))
+                assert float(majority_weight(n, degree)) < 2 * rho(degree)
 
 
 def test_a_wrong_degree_is_named() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,20 @@ def test_the_norm_of_the_second_layer() -> None:
 
     assert norms == pytest.approx([181.02, 11952.8, 556923], rel=1e-4)
     assert wider == pytest.approx([15.12, 114.67, 405.37], rel=1e-3)
+
+
+def test_how_the_norm_grows() -> None:
+    """B_k/k grows by factors that tend to (2 − o)/o: 31 for the offset 1/16, 5/3 for 3/4."""
+
+    def factors(offset: float, last: int) -> list[float]:
+        shares = [
+            float(np.linalg.norm(second_layer(k, offset=offset))) / k for k in range(2, last + 1, 2)
+        ]
+        return [after / before for before, after in itertools.pairwise(shares)]
+
+    assert factors(1 / 16, 8) == pytest.approx([33.01, 31.06, 31.00], abs=0.005)
+    assert factors(1 / 16, 12)[-1] == pytest.approx(31, rel=1e-4)
+    assert factors(3 / 4, 30)[-1] == pytest.approx(5 / 3, rel=1e-3)
 
 
 def test_the_exact_solution_is_the_smallest_with_margin_one() -> None:

@@ -91,8 +91,8 @@ def majority_weight(n: int, degree: int) -> Fraction:
 def rho(degree: int) -> float:
     r"""Give the printed :math:`\rho(v) = \frac{2}{\pi v 2^v} \binom{v-1}{(v-1)/2}` [PF Lemma 8].
 
-    It is half of `limit_weight`: a lower bound on the weight that is weaker than it could be, and
-    2ρ(v) is below the weight for every n, not above it as the proof says.
+    It is half of `limit_weight`, so that «weight ≥ ρ(v)» is weaker than it could be. «Weight ≤
+    2ρ(v)» is false for every odd n, which is what the lemma has, and true for every even n.
     """
     return limit_weight(degree) / 2
 
@@ -101,7 +101,9 @@ def limit_weight(degree: int) -> float:
     r"""Give the limit of `majority_weight` for n → ∞ [O'Donnell Thm 5.22].
 
     :math:`[z^v] \frac{2}{\pi} \arcsin z = \frac{4}{\pi v 2^v} \binom{v-1}{(v-1)/2}` for odd v. For
-    odd n the weight falls towards it, and for v < n/2 it is at most 1 + 2v/n times the limit.
+    odd n the weight falls towards it, by the factor 1 − v / (n + 1)(n − v + 2) from n to n + 2, and
+    for v < n/2 it is at most 1 + 2v/n times the limit. For even n it rises towards it, by
+    1 + v / (n + 2)(n − v + 1).
     """
     check_whole("limit_weight", 1, degree=degree)
     if degree % 2 == 0:

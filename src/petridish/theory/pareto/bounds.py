@@ -45,7 +45,8 @@ def sq_bound(n: int, k: int, *, version: Version = "printed") -> float:
         Bits, and degree of the parity.
     version : {"printed", "proved"}, default="printed"
         The proof gives a constant of ¼: half of τ goes to the sample's error (Assumption 2), so
-        that Markov's inequality is used at (τ/2)², and a factor ½ leaves 1 − 2δ.
+        that Markov's inequality is used at (τ/2)², and a factor ½ leaves 1 − 2δ. Whether the
+        proposition holds with ½ is open.
 
     Returns
     -------
@@ -152,7 +153,8 @@ def theorem16_sizes(
         From the exact :math:`C_{k,s}` and :math:`B_k` instead of the bounds: r as printed in
         Lemma 15; :math:`\eta = 1 / 2k|C|`;
         :math:`\tau = \min(\epsilon / 4 B k r' n \eta, 1 / 16 \eta k n)`; m the larger of Lemmas 10
-        and 14; :math:`s \ge 4 k r' B^2 / \epsilon^2`; and the smallest T with
+        and 14; :math:`s \ge 4 k r' B^2 / \epsilon^2`, for which the print asks by
+        :math:`s \ge 80 k B^2 \log(2k/\delta) / \epsilon^2`, twice as much; and the smallest T with
         :math:`T / (1 + \log T) \ge 100 (B \|\psi\| + \epsilon)^2 / \epsilon^2`, where the print
         lacks the factor B².
     """

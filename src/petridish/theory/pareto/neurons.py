@@ -29,9 +29,9 @@ def good_chance(n: int, k: int, s: int) -> Fraction:
 def lemma7_bound(n: int, k: int, s: int) -> Fraction:
     """Give the lower bound (s / 2n)^k on `good_chance` [PF Lemma 7].
 
-    Stated for s > 4k, and true for every s ≥ 2(k − 1), where each factor (s − i) / (n − i) is at
-    least s / 2n. For k ≤ 5 it holds for every s ≥ k; from k = 6 on it fails for s near k and large
-    n, up to s ≈ 1.15 k.
+    Stated for s > 4k, where it holds. Beyond the lemma: it holds for every s ≥ 2(k − 1), where each
+    factor (s − i) / (n − i) is at least s / 2n, and for k ≤ 5 for every s ≥ k; from k = 6 on it
+    fails for s near k and large n, up to s ≈ 1.15 k.
     """
     check_whole("lemma7_bound", 0, k=k, s=s)
     check_whole("lemma7_bound", 1, n=n)

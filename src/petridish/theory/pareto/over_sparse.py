@@ -63,8 +63,10 @@ def second_layer(k: int, *, offset: float = OFFSET) -> Floats:
     r"""Solve for the second layer ν over the repaired biases, shape (k + 1,).
 
     Its norm is the proof's :math:`B_k`, which multiplies the sparsity, sample size and number of
-    steps that [PF Theorem 16] asks for. With the offset o it grows like ((2 + o) / o)^{k/2}, so by
-    33 for every two bits; an offset of 3/4 leaves the bad neurons silent too, and grows by 11/3.
+    steps that [PF Theorem 16] asks for. With the offset o, B_k / k grows like ((2 − o) / o)^{k/2},
+    so by 31 for every two bits; an offset of 3/4 leaves the bad neurons silent too, and it grows
+    by 5/3. (Neuron i has (2j + o) / 2k at its j-th value, and Σ_j (2j + o) z^j vanishes at
+    z = −o / (2 − o).)
     """
     matrix = feature_matrix(k, over_sparse_biases(k, offset=offset))
     return np.asarray(np.linalg.solve(matrix, parity_of_sum(k)[1]), np.float64)
