@@ -125,6 +125,24 @@ def test_the_ratio_of_neighbouring_coefficients() -> None:
     assert coefficient_ratio(15, 4) == Fraction(11, 3)
 
 
+def test_eq_b5_holds_without_its_constants() -> None:
+    """(ξ_{k+1}/ξ_{k−1})² ≤ (k+1)k / (n−k)(n−k+1), for even k ≤ 12 and odd n from 2(k+1)² on."""
+    for k in range(2, 13, 2):
+        for n in range(2 * (k + 1) ** 2 + 1, 2 * (k + 1) ** 2 + 60, 2):
+            ratio = majority_coefficient(n, k + 1) / majority_coefficient(n, k - 1)
+            assert abs(ratio) == Fraction(k - 1, n - k)
+            assert ratio**2 <= Fraction((k + 1) * k, (n - k) * (n - k + 1))
+
+
+def test_label_noise_leaves_twice_epsilon(seed: int) -> None:
+    """Flips with ½ − ε multiply E[y f(x)] by 2ε, where [HP App. B.3.6] has ε."""
+    rng = np.random.default_rng(seed)
+    f, label = rng.normal(size=64), rng.choice([-1.0, 1.0], 64)
+    for epsilon in (0.5, 0.1, 0.01):
+        noisy = (0.5 + epsilon) * label * f - (0.5 - epsilon) * label * f
+        assert noisy.mean() == pytest.approx(2 * epsilon * (label * f).mean())
+
+
 def test_lemma_b1_needs_another_exponent() -> None:
     """k^(3/2) W^k is within [0.508, 0.75]; with the printed k^(2/3) it falls without end."""
     low = (2 / math.pi) ** 1.5

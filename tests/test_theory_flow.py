@@ -284,6 +284,19 @@ def test_lemma_b9_holds_repaired_and_fails_as_printed() -> None:
     assert min(failed.values()) > 50
 
 
+@pytest.mark.parametrize("constant", [0.56, 10.0, 100.0])
+def test_no_constant_makes_the_printed_lower_bound_hold(constant: float) -> None:
+    """An even number of ones against v near 0: P[Σ = 0] is above c n'^(−3/2) for large n'."""
+    block = 2 * math.ceil(constant) + 3
+    weights = np.ones((2, block))
+    weights[:, 0] = 1e-6
+    norm = math.sqrt(block - 1)
+    inside = math.erf(1e-6 / (norm * math.sqrt(2))) + constant / norm**3
+
+    assert error_of(weights) < 0.5 - 0.5 * inside**2
+    assert error_of(weights) >= lemma_b9(weights)[0]
+
+
 def test_hoeffding_lacks_a_half_by_hand() -> None:
     """Ten ones against v just below 10: one sum in 1024 errs, printed is 3 · 2 e^−10."""
     weights = np.ones((3, 11))
@@ -295,7 +308,10 @@ def test_hoeffding_lacks_a_half_by_hand() -> None:
 
 @pytest.mark.parametrize(("k", "last"), [(3, 132), (4, 103), (5, 67)])
 def test_the_plateau_bound(k: int, last: int) -> None:
-    """The proved one holds for all n' from 3 to 140; the printed one fails, last at `last`."""
+    """The proved one holds for all n' from 3 to 140; the printed one fails, last at `last`.
+
+    Both with γ = 0.01, and the printed one with c = 0.56.
+    """
     shares = {n: Flow(start_weights("ones", k, n)).plateau_share() for n in range(3, 141)}
 
     assert all(share >= plateau_bound(k, n) - 1e-12 for n, share in shares.items())
@@ -312,8 +328,9 @@ def test_the_constant_stays_bounded(k: int) -> None:
         assert constant == pytest.approx(plateau_limit(k), rel=within)
         assert constant <= bound
     # The limit of the proved bound is a little above: it takes the density at 0 for all of it.
-    ratio = (1 - plateau_bound(k, 10**9)) * (10**9) ** (k / 2 - 1) / plateau_limit(k)
-    assert 1 < ratio < 1.25
+    bound = (1 - plateau_bound(k, 10**9)) * (10**9) ** (k / 2 - 1)
+    assert 1 < bound / plateau_limit(k) < 1.25
+    assert bound == pytest.approx({3: 2.94, 4: 4.50, 5: 5.31}[k], abs=0.005)
 
 
 def test_two_blocks_have_no_such_plateau() -> None:

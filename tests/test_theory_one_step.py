@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -275,6 +276,17 @@ def test_recovery_is_as_predicted() -> None:
     assert predicted_top_k(31, 2, half) == pytest.approx(0.5, abs=1e-3)
 
 
+def test_the_proof_of_proposition_b7_says_too_much() -> None:
+    """At (9, 4) entries off S are above γ/2; yet the k largest of an estimate within γ/2 are S."""
+    inside, outside = (float(value) for value in first_gradient(9, 4))
+    gap = inside - outside
+    gradient = np.array([inside] * 4 + [outside] * 5)
+    worst = gradient + 0.499 * gap * np.array([-1] * 4 + [1] * 5)
+
+    assert outside > gap / 2
+    assert worst[:4].min() > worst[4:].max()
+
+
 def test_the_gap_s_sample_is_enough() -> None:
     """(9, 2): the sample of Proposition B.7 for δ = 0.1 shows S in all of 40 trials."""
     m = gap_samples(9, 2, delta=0.1)
@@ -318,13 +330,25 @@ def test_the_kernel_limit_holds_for_some_parity() -> None:
 
 
 def test_the_limit_does_not_hold_for_errors() -> None:
-    """Of w and −w one is wrong on at most half of the inputs: no 0-1 loss above ½."""
-    x = cube(5).astype(np.float64)
-    label = x[:, :3].prod(axis=1)
-    output = x @ np.random.default_rng(0).standard_normal(5)
+    """The one feature Ψ ≡ 1 with w = 1 errs on half of the inputs of every parity."""
+    x = cube(9)
+    for support in itertools.combinations(range(9), 4):
+        label = x[:, list(support)].prod(axis=1)
+        assert np.mean(1 * label <= 0) == 0.5
+    # D R² = 1 < ε² C(9, 4) for ε = 0.1: the text says that some parity has a loss above 0.9.
+    assert kernel_limit(9, 4, 1, 1.0) > 0.9
 
-    assert min(np.mean(output * label <= 0), np.mean(-output * label <= 0)) <= 0.5
-    assert kernel_limit(50, 3, 10, 1.0) > 0.9
+
+def test_with_features_of_at_most_one_each_their_number_counts() -> None:
+    """All parities as features, R = ε: a hinge loss of 1 − ε, as the printed limit says."""
+    x = cube(6).astype(np.float64)
+    supports = list(itertools.combinations(range(6), 3))
+    features = np.stack([x[:, list(support)].prod(axis=1) for support in supports], axis=1)
+    for place, label in enumerate(features.T):
+        w = 0.3 * np.eye(len(supports))[place]
+        assert np.maximum(1 - label * (features @ w), 0).mean() == pytest.approx(0.7)
+    assert kernel_limit(6, 3, len(supports), 0.3) == pytest.approx(0.7)
+    assert kernel_limit(6, 3, len(supports), 0.3, version="proved") > 0.9
 
 
 @pytest.mark.parametrize(

@@ -412,13 +412,14 @@ def kernel_limit(
         Printed is :math:`\epsilon = R \sqrt{D / \binom{n}{k}}`. D is not needed: the loss is at
         least :math:`1 - R \|E[\chi_S \Psi]\|`, and by Bessel's inequality the squares of these
         norms sum to at most :math:`E\|\Psi\|^2 \le 1` over all S, so that
-        :math:`\epsilon = R / \sqrt{\binom{n}{k}}`. With features of at most 1 *each*, D comes back.
+        :math:`\epsilon = R / \sqrt{\binom{n}{k}}`. With features of at most 1 *each*, D comes back:
+        all :math:`\binom{n}{k}` parities as features have a loss of 1 − R.
 
     Returns
     -------
     loss : float
-        At least 0. The text says the same of the 0-1 loss, where it cannot hold: w and −w are
-        wrong on no common input but ties, so that one of them has a loss of at most ½.
+        At least 0. The text says the same of the 0-1 loss, where it is false for ε < ½: the one
+        feature Ψ ≡ 1 with w = 1 has a loss of ½ on every parity.
     """
     check_whole("kernel_limit", 1, n=n, k=k, dimension=dimension)
     features = {"printed": dimension, "proved": 1}[version]

@@ -91,10 +91,11 @@ def plateau_bound(
         The advantage γ.
     version : {"proved", "printed"}, default="proved"
         Printed is :math:`1 - b^{2-k}` with :math:`b = \sqrt{\pi n'/2}\,(\gamma^{1/k} - 0.56
-        n'^{-3/2})`, whose last term rests on the wrong Berry–Esseen term; it holds for large n'
-        alone. Proved: a block's sign agrees by at most (number of values in (−v, v]) · (largest
-        probability) ≤ (v + 1) √(2 / π(n' − 1)), so that the error is at least ½ − γ while
-        :math:`v \le b = (2\gamma)^{1/k} \sqrt{\pi (n' - 1)/2} - 1`.
+        n'^{-3/2})`, whose last term rests on the wrong Berry–Esseen term; 0.56 is the text's
+        example for a constant that it leaves open. For γ = 0.01 it fails for some n' up to 132,
+        103 and 67 (k = 3, 4, 5). Proved: a block's sign agrees by at most (number of values in
+        (−v, v]) · (largest probability) ≤ (v + 1) √(2 / π(n' − 1)), so that the error is at least
+        ½ − γ while :math:`v \le b = (2\gamma)^{1/k} \sqrt{\pi (n' - 1)/2} - 1`.
 
     Returns
     -------
