@@ -119,7 +119,11 @@ def test_representations(name: str) -> None:
 
 
 def test_the_character_table_of_s5() -> None:
-    """As printed [TH Table D.1], up to the order of rows."""
+    """As printed [TH Table D.1], up to the order of rows.
+
+    The names of two rows are exchanged there: the standard representation has the character
+    (fixed points) − 1, which is +2 for (1 2).
+    """
     group = find_group("S5")
     place = {group.elements[m]: n for n, members in enumerate(group.classes) for m in members}
     names = ["e", "(1 2)", "(1 2)(3 4)", "(1 2 3)", "(1 2 3 4)", "(1 2 3 4 5)", "(1 2)(3 4 5)"]
@@ -136,6 +140,8 @@ def test_the_character_table_of_s5() -> None:
     }
 
     assert {tuple(int(value) for value in row) for row in ours} == printed
+    standard = tuple(fixed - 1 for fixed in (5, 3, 1, 2, 1, 0, 0))
+    assert standard == (4, 2, 0, 1, 0, -1, -1)  # the row that is called standard ⊗ sign
     assert [irrep.name for irrep in real_irreps(group)] == [
         *("trivial", "1d", "4d_a", "4d_b", "5d_a", "5d_b", "6d")
     ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from petridish.errors import UserError
 from petridish.groups import Group, cyclic, find_group, real_irreps
+from petridish.groups.irreps import on_classes
 from petridish.theory.features.margin_networks import (
     Neurons,
     all_bits,
@@ -96,6 +97,34 @@ def test_networks_for_groups_attain_their_margins(name: str) -> None:
         sizes = np.array([irrep.dimension for irrep in real_irreps(group)], float)
         expected = sizes[1:] ** 2.5 / (sizes[1:] ** 2.5).sum()
         np.testing.assert_allclose(certificate.shares[1:], expected)
+
+
+@pytest.mark.parametrize("name", ["S3", "S4", "S5", "D4", "D5", "Z2xS3"])
+def test_the_weights_of_lemma_d14_need_a_minus(name: str) -> None:
+    """Each wrong answer of the class C weighs −Σ_R z_R χ_R(C), z_R = d^1.5 / Σ d^2.5, as solved."""
+    group = find_group(name)
+    irreps = [irrep for irrep in real_irreps(group) if irrep.name != "trivial"]
+    sizes = np.array([irrep.dimension for irrep in irreps], float)
+    z = sizes**1.5 / (sizes**2.5).sum()
+    of_class = on_classes(tuple(irreps), group.classes)  # (irrep, class)
+    members = np.array([len(members) for members in group.classes])
+    expected = -(z @ of_class) * members
+
+    np.testing.assert_allclose(group_margin(group).weights[1:], expected[1:], atol=1e-9)
+    assert expected[1:].sum() == pytest.approx(1)  # Σ |C| τ_C = 1, where the text has Σ τ_C
+
+
+@pytest.mark.parametrize("p", [3, 5, 11])
+def test_wrong_answers_have_minus_a_half(p: int) -> None:
+    """Σ_ζ cos ζ(a + b − c), the sum of §D.6.2, is (p − 1)/2 if c = a + b and else −½, not 0."""
+    x, y = all_pairs(cyclic(p))
+    logits = modular_network(p).logits(x) / 4  # a pair of neurons makes 4 times its product
+    right = np.take_along_axis(logits, y[:, None], axis=1)[:, 0]
+    wrong = np.ones(logits.shape, bool)
+    np.put_along_axis(wrong, y[:, None], values=False, axis=1)
+
+    np.testing.assert_allclose(right, (p - 1) / 2, atol=1e-9)
+    np.testing.assert_allclose(logits[wrong], -0.5, atol=1e-9)
 
 
 def test_the_network_for_s5_attains_its_margin() -> None:
