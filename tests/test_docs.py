@@ -141,3 +141,21 @@ def test_the_first_table_is_learned(tmp_path: Path) -> None:
 
     assert float(accuracy.removeprefix("accuracy ")) > 0.95
     assert len(importances) == 3
+
+
+def test_the_table_of_errata_names_tests_that_exist() -> None:
+    """Every row has four cells, says what fails, and names tests of this folder, or none."""
+    page = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in page.splitlines() if line[:1] == "|"]
+    known = {
+        name
+        for file in (ROOT / "tests").glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+    assert len(rows) > 30
+    for statement, fails, _, tests in rows[2:]:
+        assert statement.strip()
+        assert re.match(r" (statement|proof|print)\b", fails)
+        assert set(re.findall(r"`(test_\w+)`", tests)) <= known
+    assert set(re.findall(r"`(test_\w+)`", page)) <= known
