@@ -6,12 +6,15 @@ import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from petridish.models import MLP
-from petridish.tasks import SparseParity
+from petridish.tasks import Domain, SparseParity
 from petridish.training import ONLINE, Data, Evaluation, RunSpec, Silent, Training, load_engine
 from petridish.training.native import ISA_VARIABLE, chosen_set, instruction_sets, is_built
+
+if TYPE_CHECKING:
+    from torch import nn
 
 SHAPES = ((50, 10), (50, 100), (50, 1000), (50, 10_000), (200, 100), (200, 1000), (200, 10_000))
 TYPICAL = (50, 100)  # where variants of the native engine are compared
@@ -45,6 +48,27 @@ def with_looks(spec: RunSpec) -> RunSpec:
 
 
 @dataclass(frozen=True)
+class PlainMLP:
+    """The same network as a module that knows nothing of stacks: what torch.func costs."""
+
+    name: ClassVar[str] = "plain_mlp"
+
+    width: int
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return two layers."""
+        from torch import nn
+
+        hidden = nn.Linear(domain.n_inputs, self.width)
+        return nn.Sequential(hidden, nn.ReLU(), nn.Linear(self.width, n_outputs))
+
+
+def _as_module(spec: RunSpec) -> RunSpec:
+    assert isinstance(spec.model, MLP)
+    return replace(spec, model=PlainMLP(spec.model.width))
+
+
+@dataclass(frozen=True)
 class Contender:
     """A way to train: an engine and how its runs differ, or one of the loops below.
 
@@ -68,6 +92,8 @@ class Contender:
 def contenders(n: int, width: int) -> list[Contender]:
     """List who takes part at a shape: all that are installed."""
     found = [Contender("naive"), Contender("torch", "torch")]
+    if (n, width) == TYPICAL:
+        found.append(Contender("torch, module", "torch", _as_module))
     if importlib.util.find_spec("jax"):
         found.append(Contender("jax"))
     if is_built():
