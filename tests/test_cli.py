@@ -15,8 +15,7 @@ import pytest
 
 from petridish.chapters import EXPERIMENTS
 from petridish.publish.records import read_record
-from petridish.store import Store
-from petridish.training import SCHEMA
+from petridish.store import SCHEMA, Store
 from tests.conftest import Command, SmokeStore
 
 SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")

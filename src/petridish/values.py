@@ -107,6 +107,15 @@ def read(value: Any, hint: Any = None) -> Any:
     return value
 
 
+def hint_at(value: object, path: str) -> Any:
+    """Return the type that the field at a path into a value asks for; None if it names none."""
+    *inside, last = path.split(".")
+    for name in inside:
+        value = getattr(value, name)
+    kind: type = type(value)
+    return None if kind is Gone else field_hints(kind).get(last)
+
+
 def learn(module: types.ModuleType) -> None:
     """Let `read` find the classes that a user's file defines."""
     _learned[module.__name__] = module
@@ -150,7 +159,7 @@ def _read_object(written: dict[str, Any]) -> Any:
             f"This spec has {name} with the field {unknown[0]!r}, which this petridish does not "
             "know: a newer one wrote it. Upgrade petridish."
         )
-    hints = _hints(kind)
+    hints = field_hints(kind)
     return kind(**{part: read(inner, hints.get(part)) for part, inner in own.items()})
 
 
@@ -166,7 +175,7 @@ def _users_class(name: str, code: str) -> type | None:
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
+def field_hints(kind: type) -> dict[str, Any]:
     """Return the types of a class's fields; of a hint that cannot be evaluated, its default's."""
     try:
         return typing.get_type_hints(kind)

@@ -57,10 +57,9 @@ def report(
 
 def _mostly_run(sweep: Sweep, table: pl.DataFrame) -> bool:
     """Say whether most cells of a sweep have runs: others only share some with another sweep."""
-    from petridish.training import SEED_TEXT, cell_text
+    from petridish.training import cell_text
 
-    runs = sweep.among(table)
-    found = set(runs["spec"].str.replace(SEED_TEXT, ""))
+    found = set(sweep.among(table)["cell"].unique())
     cells = [cell_text(spec) in found for spec, _ in sweep.cells()]
     return sum(cells) > len(cells) / 2
 

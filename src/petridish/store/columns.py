@@ -1,26 +1,19 @@
-"""Records as a table: one row a run, one column a spec field."""
+"""Records as a table: one row per run, one column per spec field.
+
+The column `cell` has the run's spec without its seed, as JSON: `read_cell` makes the object of it.
+The columns of spec fields are made from the objects of the distinct cells. Shards have them too,
+for readers such as DuckDB and R; here they are not read from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from petridish.store.provenance import provenance
-from petridish.training import (
-    INSTRUMENTS,
-    Data,
-    Evaluation,
-    RunRecord,
-    Training,
-    flat,
-    flatten,
-    run_key,
-    spec_text,
-)
-from petridish.values import LATER
+from petridish.training import INSTRUMENTS, RunRecord, cell_text, flat, run_key
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -35,8 +28,9 @@ FIXED: dict[str, Any] = {
     "version": pl.String,
     "commit": pl.String,
     "clean": pl.Boolean,
-    "spec": pl.String,
+    "cell": pl.Categorical,
 }
+SEED = {"seed": pl.Int128}  # up to 2^64 − 1; in a table of smaller ones it is an Int64
 CURVES: dict[str, Any] = {
     "curve.step": pl.List(pl.Int64),
     "curve.train_loss": pl.List(pl.Float64),
@@ -48,22 +42,11 @@ CURVES: dict[str, Any] = {
 """What only some runs keep, and few readers ask for."""
 
 
-def came_later() -> dict[str, Any]:
-    """Give the columns that specs gained after runs were stored, with what those runs did."""
-    columns: dict[str, Any] = {}
-    for name, part in (("data", Data()), ("training", Training()), ("evaluation", Evaluation())):
-        for each in fields(part):
-            if each.metadata == LATER:
-                flatten(f"{name}.{each.name}", each.default, columns)
-    return columns
-
-
 def to_table(records: Sequence[RunRecord]) -> pl.DataFrame:
     """Lay records out as a table, in the order given."""
-    rows = [_row(record) for record in records]
-    spec_columns = {name: None for row in rows for name in row if name not in FIXED | CURVES}
-    schema = FIXED | spec_columns | CURVES
-    return pl.DataFrame(rows, schema=schema, infer_schema_length=None)
+    specs = {cell_text(record.spec): record.spec for record in records}
+    ends = pl.DataFrame([_row(record) for record in records], schema=FIXED | SEED | CURVES)
+    return with_fields(ends, {cell: flat(spec) for cell, spec in specs.items()})
 
 
 def _row(record: RunRecord) -> dict[str, Any]:
@@ -79,8 +62,8 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "seconds": record.seconds,
         "engine": record.engine,
         **provenance(),
-        "spec": spec_text(record.spec),
-        **flat(record.spec),
+        "cell": cell_text(record.spec),
+        "seed": record.spec.seed,
         "curve.step": curves.step or None,
         "curve.train_loss": curves.train_loss or None,
         "curve.train_error": curves.train_error or None,
@@ -88,3 +71,47 @@ def _row(record: RunRecord) -> dict[str, Any]:
         **{f"curve.{name}": curves.instruments.get(name) for name in INSTRUMENTS},
         "weights": record.weights,
     }
+
+
+def with_fields(ends: pl.DataFrame, cells: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Add the columns of spec fields, given those of every cell; curves and weights stay last."""
+    fields = cell_fields(cells)
+    whole = ends.join(fields, on="cell", how="left", maintain_order="left")
+    largest: Any = whole["seed"].max()
+    small = largest is None or largest < 2**63
+    first = [name for name in FIXED if name in ends.columns]
+    last = [name for name in ends.columns if name not in FIXED and name != "seed"]
+    return whole.select(
+        *first,
+        *fields.drop("cell").columns,
+        pl.col("seed").cast(pl.Int64 if small else pl.UInt64),
+        *last,
+    )
+
+
+def cell_fields(cells: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Return a table with one row per cell: its text, and a column for every field but the seed."""
+    names = dict.fromkeys(name for fields in cells.values() for name in fields if name != "seed")
+    texts = pl.Series("cell", list(cells), dtype=pl.Categorical)
+    columns = [_column(name, [row.get(name) for row in cells.values()]) for name in names]
+    return pl.DataFrame([texts, *columns])
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Make a column; one of text where classes give a field's name several meanings.
+
+    Such as a number here, and a list there.
+    """
+    if len({_kind(value) for value in values if value is not None}) > 1:
+        return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
+    return pl.Series(name, values, strict=False)
+
+
+def _kind(value: object) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
+def is_kept(name: str) -> bool:
+    """Say whether a column holds curves or weights, which are large and which few ask for."""
+    return name == "weights" or name.startswith("curve.")

@@ -14,7 +14,7 @@ from petridish.choices import parse_choice, parse_value, split
 from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS
 from petridish.tasks import TASKS
-from petridish.training import LOSSES, OPTIMISERS, PENALTIES, SEED_TEXT, RunSpec, cell_text
+from petridish.training import LOSSES, OPTIMISERS, PENALTIES, RunSpec, cell_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,20 +126,20 @@ class Sweep:
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
 
-        A row belongs if its spec, the seed aside, is that of one of the cells, and its seed one of
-        the seeds: the same as comparing keys, without making one for each seed.
+        A row belongs if its cell is one of the sweep's, and its seed one of that cell's seeds: the
+        same as comparing keys, without making one for each seed.
         """
         import polars as pl
 
-        wanted: dict[tuple[int, ...], list[str]] = {}  # cells by their seeds: few sets of many
+        wanted: dict[Sequence[int], list[str]] = {}  # cells by their seeds: few sets of many
         for spec, seeds in self.cells():
-            wanted.setdefault(tuple(seeds), []).append(cell_text(spec))
-        cell = pl.col("spec").str.replace(SEED_TEXT, "")
-        seed = pl.col("spec").str.extract(SEED_TEXT).cast(pl.Int128)
+            alike = seeds if isinstance(seeds, range) else tuple(seeds)
+            wanted.setdefault(alike, []).append(cell_text(spec))
         belongs = pl.lit(value=False)
         for numbers, texts in wanted.items():
-            among = pl.Series(texts, dtype=pl.String), pl.Series(numbers, dtype=pl.Int128)
-            belongs |= cell.is_in(among[0].implode()) & seed.is_in(among[1].implode())
+            cell = pl.col("cell").is_in(pl.Series(texts, dtype=pl.Categorical).implode())
+            seed = pl.col("seed").cast(pl.Int128)
+            belongs |= cell & seed.is_in(pl.Series(numbers, dtype=pl.Int128).implode())
         return table.filter(belongs)
 
 
