@@ -94,14 +94,20 @@ def read(value: Any, hint: Any = None) -> Any:
     JSON has one kind of number and of list: a field for a float reads 2 as 2.0, and lists are
     tuples.
     """
-    options = typing.get_args(hint) if _is_union(hint) else (hint,)
     if isinstance(value, dict):
         return _read_object(value)
     if isinstance(value, list):
-        item = next((typing.get_args(each)[0] for each in options if _is_tuple(each)), None)
-        return tuple(read(part, item) for part in value)
-    if value == "inf" and str not in options:
+        return tuple(read(part, item_of(hint)) for part in value)
+    if value == "inf" and str not in options_of(hint):
         return math.inf
+    return with_types(value, hint)
+
+
+def with_types(value: Any, hint: Any) -> Any:
+    """Return a number as a float, and a list as a tuple, where the field asks for one."""
+    options = options_of(hint)
+    if isinstance(value, tuple | list) and any(map(is_tuple, options)):
+        return tuple(with_types(part, item_of(hint)) for part in value)
     if type(value) is int and float in options and int not in options:
         return float(value)
     return value
@@ -165,13 +171,31 @@ def _read_object(written: dict[str, Any]) -> Any:
 
 def _users_class(name: str, code: str) -> type | None:
     """Find a class of a file that was loaded, or of the notebook or script that is running."""
-    for module in (*_learned.values(), sys.modules.get("__main__")):
+    for module in _users_modules():
         kind = getattr(module, name, None)
         if isinstance(kind, type) and is_dataclass(kind):
             with suppress(UserError):  # a class that has no name of its own is not the one
                 if named_code(kind) == code:
                     return kind
     return None
+
+
+def users_classes() -> list[type]:
+    """Return the choices that users' files, or the running notebook or script, define."""
+    return [
+        kind
+        for module in _users_modules()
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and is_dataclass(kind)
+        and kind.__module__ == module.__name__
+        and isinstance(getattr(kind, "name", None), str)
+    ]
+
+
+def _users_modules() -> list[types.ModuleType]:
+    running = sys.modules.get("__main__")
+    return [*_learned.values(), *([running] if running else [])]
 
 
 @lru_cache(maxsize=256)
@@ -185,9 +209,22 @@ def field_hints(kind: type) -> dict[str, Any]:
         }
 
 
-def _is_union(hint: object) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+def options_of(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type that a hint is."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
 
 
-def _is_tuple(hint: object) -> bool:
+def is_tuple(hint: object) -> bool:
+    """Say whether a hint is for tuples of something."""
     return typing.get_origin(hint) is tuple and bool(typing.get_args(hint))
+
+
+def is_literal(hint: object) -> bool:
+    """Say whether a hint names its values."""
+    return typing.get_origin(hint) is typing.Literal
+
+
+def item_of(hint: Any) -> Any:
+    """Return the type of a tuple's parts, of the first tuple that a hint allows."""
+    return next((typing.get_args(each)[0] for each in options_of(hint) if is_tuple(each)), None)

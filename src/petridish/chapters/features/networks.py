@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import parse_choice, parse_value
+from petridish.choices import parse, parse_value
 from petridish.groups import Group, real_irreps
 from petridish.groups.spectra import feature_names, is_modular, power
-from petridish.models import Homogeneous, Identity, Power, ReLU
-from petridish.sweeps.sweep import KINDS
+from petridish.models import Homogeneous, Identity, Init, Power, ReLU
+from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import GroupProduct, SparseParity
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def starts(network: Network) -> Network:
     """Give the network with which the same run began: its weights are drawn again."""
     model = _model(network.activation, len(network.inputs))
     n_outputs = network.outputs.shape[1]
-    init = parse_choice(network.init, "init", KINDS)
+    init = parse(network.init, "init", Init, OFFERED)
     first, second = init.draw(model.parameters(network.inputs.shape[1], n_outputs), [network.seed])
     empty = np.empty(0)
     return replace(
