@@ -38,8 +38,12 @@ def describe(value: object) -> str:
     while arguments and _is_default(*arguments[-1]):
         arguments.pop()
     text = ", ".join(describe(argument) for _, argument in arguments)
-    name = getattr(value, "name", type(value).__name__)
-    return f"{name}({text})" if text else str(name)
+    return f"{name_of(value)}({text})" if text else name_of(value)
+
+
+def name_of(value: object) -> str:
+    """Return the name of a choice without its arguments; of a class that is gone, the class's."""
+    return value.kind if isinstance(value, Gone) else getattr(value, "name", type(value).__name__)
 
 
 def _is_default(field: Field[Any], value: object) -> bool:
