@@ -86,6 +86,12 @@ class Sweep:
         own = prod(len(values) for values in self.axes.values()) // len(steps) * int(sum(steps))
         return own + sum(part.model_steps for part in self.also)
 
+    @property
+    def keeps_curves(self) -> bool:
+        """Whether some of the runs keep curves or weights."""
+        kept = (spec.evaluation for spec, _ in self.cells())
+        return any(evaluation.curves or evaluation.weights for evaluation in kept)
+
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""
         *outer, last = self.axes or {"seed": (self.base.seed,)}
