@@ -120,7 +120,7 @@ def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path
 
     assert done.returncode == 0
     assert [Path(line).name for line in done.stdout.split()] == [
-        *("spec.json", "verdicts.json", "runs.parquet", "summary.csv"),
+        *("spec.json", "verdicts.json", "cells.json", "runs.parquet", "summary.csv"),
         *("frontier.png", "classes.png"),
     ]
     assert [verdict.as_json() for verdict in EXPERIMENTS["PF-1"].judge(runs)] == verdicts

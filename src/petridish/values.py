@@ -12,7 +12,7 @@ import sys
 import types
 import typing
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ LATER = {"later": True}
 
 At its default it is left out of the JSON, so that old keys stay valid.
 """
+LOOKED_AT = "__petridish_value__"  # on a value whose fields are known to fit a spec
 RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 # Where the package's values live, imported when one is first read: these rooms import this file.
 ROOMS = ("tasks", "models", "training", "estimator.contenders")
@@ -56,6 +57,28 @@ class Gone:
             "Load the file that defines it."
         )
 
+    @property
+    def refusal(self) -> str:
+        """Why a run with this value is not carried out."""
+        parts = dict(self.parts)
+        kind = None if "code" in parts else known_classes().get(self.kind)
+        if kind is not None:
+            return (
+                f"This run has {self.kind} of version {parts.get('version', 1)}, and this "
+                f"petridish has version {version_of(kind)}: the run can be looked at, but not "
+                "carried out."
+            )
+        return (
+            f"The class {self.kind} of this run is not here, or its code is not what it was: the "
+            "run can be looked at, but not carried out. Load the file that defines it."
+        )
+
+
+def version_of(kind: type) -> int:
+    """Return the version of a class: it rises when its values come to compute something else."""
+    version = getattr(kind, "version", 1)
+    return version if isinstance(version, int) else 1
+
 
 def is_left_out(part: Field[Any], value: object) -> bool:
     """Say whether a field came after runs were stored, and stands at its default."""
@@ -77,6 +100,8 @@ def plain(value: object) -> Any:
                 f"{type(value).__name__}: the field {reserved[0]!r} has a name that specs use "
                 "themselves. Choose another."
             )
+        if (version := version_of(type(value))) > 1:  # the first is not written: old keys hold
+            parts["version"] = version
         if code := named_code(type(value)):
             parts["code"] = code
         return {"type": type(value).__name__, **parts}
@@ -127,6 +152,47 @@ def learn(module: types.ModuleType) -> None:
     _learned[module.__name__] = module
 
 
+def as_value(value: Any, owner: str, name: str) -> Any:
+    """Return a field's value with NumPy's numbers as Python's, and lists as tuples.
+
+    What a spec cannot hold is refused, by the class and the field that hold it.
+    """
+    if value is None or type(value) in (bool, int, float, str) or isinstance(value, Gone):
+        return value
+    if isinstance(value, tuple | list):
+        found = tuple(as_value(part, owner, name) for part in value)
+        same = isinstance(value, tuple) and all(a is b for a, b in zip(found, value, strict=True))
+        return value if same else found
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _as_values(value, owner, name)
+    if isinstance(value, bool | int | float | str):
+        return value  # a subclass, such as an enumeration of words
+    raise UserError(
+        f"{owner}: {name} holds a value of the type {type(value).__name__}, which is no part of a "
+        "spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
+    )
+
+
+def _as_values(value: Any, owner: str, name: str) -> Any:
+    kind: type = type(value)
+    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise UserError(
+            f"{owner}: {name}={value!r} is not an instance of a frozen dataclass. Give one; "
+            "docs/extend.md shows how."
+        )
+    if LOOKED_AT in getattr(value, "__dict__", ()):
+        return value  # the specs of a sweep share their parts
+    given = {part.name: getattr(value, part.name) for part in fields(value)}
+    found = {part: as_value(inner, kind.__name__, part) for part, inner in given.items()}
+    if changed := {part: inner for part, inner in found.items() if inner is not given[part]}:
+        value = replace(value, **changed)
+    with suppress(AttributeError):  # a class with slots is looked at again
+        object.__setattr__(value, LOOKED_AT, True)
+    return value
+
+
 def find_gone(value: object) -> Gone | None:
     """Return the first part of a value whose class is not here, or None."""
     if isinstance(value, Gone):
@@ -156,7 +222,13 @@ def _read_object(written: dict[str, Any]) -> Any:
     name, code = written["type"], written.get("code", "")
     kind = _users_class(name, code) if code else known_classes().get(name)
     parts = {part: inner for part, inner in written.items() if part != "type"}
-    if kind is None:
+    version = written.get("version", 1)
+    if kind is not None and version > version_of(kind):
+        raise UserError(
+            f"This spec has {name} of version {version}, and this petridish has version "
+            f"{version_of(kind)}. Upgrade petridish."
+        )
+    if kind is None or version < version_of(kind):  # what it computed is not here any more
         return Gone(name, tuple((part, read(inner)) for part, inner in parts.items()))
     own = {part: inner for part, inner in parts.items() if part not in RESERVED}
     known = [part.name for part in fields(kind)]

@@ -35,7 +35,7 @@ LEFT_OUT = ("key",)  # long, and made from cell and seed
 ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
 VERY_MANY = 100_000
 ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
-PROVENANCE = ("version", "commit", "clean", "engine")
+PROVENANCE = ("version", "commit", "clean", "engine", "engine_version")
 
 
 def lighter(runs: pl.DataFrame) -> pl.DataFrame:

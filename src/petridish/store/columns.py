@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from petridish.store.provenance import provenance
-from petridish.training import INSTRUMENTS, RunRecord, cell_text, flat, run_key
+from petridish.training import ENGINES, INSTRUMENTS, RunRecord, cell_text, flat, run_key
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -25,6 +25,7 @@ FIXED: dict[str, Any] = {
     "train_loss": pl.Float64,
     "seconds": pl.Float64,
     "engine": pl.String,
+    "engine_version": pl.Int64,
     "version": pl.String,
     "commit": pl.String,
     "clean": pl.Boolean,
@@ -61,6 +62,7 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "train_loss": record.train_loss,
         "seconds": record.seconds,
         "engine": record.engine,
+        "engine_version": ENGINES[record.engine].version,
         **provenance(),
         "cell": cell_text(record.spec),
         "seed": record.spec.seed,

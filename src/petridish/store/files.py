@@ -164,6 +164,8 @@ class _Shard:
         wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
         names = [name for name in self.names if name in wanted or (curves and is_kept(name))]
         table = self.columns(*names).with_columns(pl.col("seed").cast(SEED["seed"]))
+        if "engine_version" not in self.names:
+            table = table.with_columns(engine_version=pl.lit(1, pl.Int64))  # the first of each
         if "cell" not in self.names:
             end = pl.concat_str(pl.lit(', "seed": '), pl.col("seed").cast(pl.String), pl.lit("}"))
             cell = pl.col("spec").str.strip_suffix(end) + "}"

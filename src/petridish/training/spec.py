@@ -14,7 +14,7 @@ from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
-from petridish.values import LATER, find_gone
+from petridish.values import LATER, as_value, find_gone
 
 Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
@@ -225,6 +225,8 @@ class RunSpec:
                     f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
                     "Give one; docs/extend.md shows how."
                 )
+            object.__setattr__(self, part.name, as_value(value, "RunSpec", part.name))
+        object.__setattr__(self, "seed", as_value(self.seed, "RunSpec", "seed"))
         _check(
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
@@ -296,10 +298,7 @@ class RunSpec:
         Drawing the initial weights of no run at all meets every check of the initialisation.
         """
         if gone := find_gone(self):
-            raise UserError(
-                f"The class {gone.kind} of this run is not here, or its code is not what it was: "
-                "the run can be looked at, but not carried out. Load the file that defines it."
-            )
+            raise UserError(gone.refusal)
         if check_task := getattr(self.model, "check_task", None):
             check_task(self.task)
         if check_data := getattr(self.task, "check_data", None):

@@ -49,6 +49,7 @@ class Engine(Protocol):
 
     name: ClassVar[str]
     module: ClassVar[str]  # what a worker imports before its first run
+    version: ClassVar[int]  # rises when its results change; kept with every run
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Say why this engine cannot serve `spec`, or None if it can."""
@@ -68,6 +69,7 @@ class Reference:
 
     name: ClassVar[str] = "reference"
     module: ClassVar[str] = "petridish.training.engines.reference"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse only what is not trained by steps."""
@@ -94,6 +96,7 @@ class Torch:
 
     name: ClassVar[str] = "torch"
     module: ClassVar[str] = "petridish.training.engines.torch"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse only what is not trained by steps: every network works here."""
@@ -143,6 +146,7 @@ class Native:
 
     name: ClassVar[str] = "native"
     module: ClassVar[str] = "petridish.training.engines.native"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what the compiled code was not written for, naming the engine that was."""
@@ -214,6 +218,7 @@ class Wide:
 
     name: ClassVar[str] = "wide"
     module: ClassVar[str] = "petridish.training.engines.wide"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what it was not written for, naming the engine that was."""
@@ -263,6 +268,7 @@ class Fit:
 
     name: ClassVar[str] = "fit"
     module: ClassVar[str] = "petridish.training.engines.fit"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse networks, which are trained by steps."""
