@@ -175,6 +175,11 @@ def as_value(value: Any, owner: str, name: str) -> Any:
     )
 
 
+def was_looked_at(value: object) -> bool:
+    """Say whether `as_value` has returned this value before."""
+    return LOOKED_AT in getattr(value, "__dict__", ())
+
+
 def _as_values(value: Any, owner: str, name: str) -> Any:
     kind: type = type(value)
     if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
@@ -182,8 +187,8 @@ def _as_values(value: Any, owner: str, name: str) -> Any:
             f"{owner}: {name}={value!r} is not an instance of a frozen dataclass. Give one; "
             "docs/extend.md shows how."
         )
-    if LOOKED_AT in getattr(value, "__dict__", ()):
-        return value  # the specs of a sweep share their parts
+    if was_looked_at(value):
+        return value
     given = {part.name: getattr(value, part.name) for part in fields(value)}
     found = {part: as_value(inner, kind.__name__, part) for part, inner in given.items()}
     if changed := {part: inner for part, inner in found.items() if inner is not given[part]}:

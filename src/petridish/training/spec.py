@@ -14,7 +14,7 @@ from petridish.training.instruments import INSTRUMENTS
 from petridish.training.losses import Hinge, Loss
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
-from petridish.values import LATER, as_value, find_gone
+from petridish.values import LATER, as_value, find_gone, was_looked_at
 
 Part = tuple[int, tuple[float, ...], tuple[float, ...]]  # of a schedule: start, rates, decays
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
@@ -219,6 +219,8 @@ class RunSpec:
     def __post_init__(self) -> None:
         for part in fields(self)[:-1]:
             value = getattr(self, part.name)
+            if was_looked_at(value):
+                continue  # the specs of a sweep share most of their parts
             frozen = is_dataclass(value) and not isinstance(value, type)
             if not (frozen and type(value).__dataclass_params__.frozen):
                 raise UserError(
@@ -226,7 +228,8 @@ class RunSpec:
                     "Give one; docs/extend.md shows how."
                 )
             object.__setattr__(self, part.name, as_value(value, "RunSpec", part.name))
-        object.__setattr__(self, "seed", as_value(self.seed, "RunSpec", "seed"))
+        if type(self.seed) is not int:
+            object.__setattr__(self, "seed", as_value(self.seed, "RunSpec", "seed"))
         _check(
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
