@@ -99,8 +99,9 @@ def test_a_users_class_is_a_choice_where_it_has_the_names(tmp_path: Path) -> Non
     axes = SWEEP.narrowed(["task=own(8,2,0.5),sparse_parity(9,2)"]).axes
 
     assert axes["task"] == (own.Own(8, 2, weight=0.5), SparseParity(9, 2))
-    with pytest.raises(UserError, match=r"^There is no model called 'own'\."):
-        SWEEP.narrowed(["model=own(8,2)"])
+    for axis in ("model", "init"):
+        with pytest.raises(UserError, match=rf"^There is no {axis} called 'own'\."):
+            SWEEP.narrowed([f"{axis}=own(8,2)"])
     _learned.clear()
 
 

@@ -108,6 +108,7 @@ def shifted(tmp_path: Path) -> Iterator[Any]:
     module = load_user_file(path)
     yield module.Shifted
     del sys.modules[module.__name__]
+    _learned.clear()
 
 
 def test_a_users_class_is_read_back_by_its_name_and_code(shifted: Any) -> None:

@@ -63,22 +63,32 @@ def choices_for(hint: Any, offered: Offered) -> dict[str, type]:
             every = (kind for kinds in offered.values() for kind in kinds.values())
             named = {kind.name: kind for kind in every if kind is option}
         else:
-            own = (kind for kind in users_classes() if _has_names_of(kind, option))
+            own = (kind for kind in users_classes() if _is_meant(kind, option, offered))
             named = {**named, **{kind.name: kind for kind in own}}  # type: ignore[attr-defined]
         found |= named
     return found
 
 
-def _has_names_of(kind: type, protocol: type) -> bool:
-    """Say whether a class has all names of a protocol, as attributes or as fields."""
-    asked = {
+def _is_meant(kind: type, protocol: type, offered: Offered) -> bool:
+    """Say whether a class has all names of a protocol, and not those of one that asks for more.
+
+    A task can be drawn as an initialisation can, and is none.
+    """
+    names = {*dir(kind), *(part.name for part in fields(kind))}
+    asked = _asked(protocol)
+    fitting = (_asked(other) for other in offered if _asked(other) <= names)
+    return bool(asked) and asked <= names and not any(asked < other for other in fitting)
+
+
+def _asked(protocol: type) -> set[str]:
+    """Return the public names of a protocol; none for a class that is no protocol."""
+    return {
         name
         for base in protocol.__mro__
         if getattr(base, "_is_protocol", False)
         for name in (*vars(base), *getattr(base, "__annotations__", ()))
         if not name.startswith("_")
     }
-    return asked <= {*dir(kind), *(part.name for part in fields(kind))}
 
 
 def parse(text: str, what: str, hint: Any, offered: Offered) -> Any:
