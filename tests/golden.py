@@ -28,9 +28,8 @@ from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
 from petridish.models import MLP, KaimingGaussian, Normal
-from petridish.publish.records import read_record
+from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
-from petridish.sweeps import Sweep
 from petridish.tasks import GroupProduct, SparseParity
 from petridish.training import (
     ENGINES,
@@ -46,7 +45,7 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
-from petridish.values import known_classes, plain, read
+from petridish.values import known_classes, plain
 from tests.agreement import differences
 from tests.domains import bits
 from tests.test_engines import SPECS, on_group, spec_of
@@ -102,22 +101,6 @@ def gist(array: ArrayLike) -> dict[str, Any]:
 # Keys: every cell of every record.
 
 
-def read_axis(values: Any) -> Any:
-    """Return the values of an axis, which may be written as first and last."""
-    if isinstance(values, str):
-        first, last = values.split("..")
-        return range(int(first), int(last) + 1)
-    return read(values)
-
-
-def read_sweep(written: dict[str, Any]) -> Sweep:
-    """Return the sweep of a record, but for all seeds after the first: they make no cells."""
-    axes = {name: read_axis(values) for name, values in written["axes"].items()}
-    if "seed" in axes:
-        axes["seed"] = axes["seed"][:1]
-    return Sweep(read(written["base"]), axes, tuple(map(read_sweep, written["also"])))
-
-
 def records() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the names of the records that have a spec, and the specs."""
     for path in sorted(RECORDS.glob("*/spec.json")):
@@ -127,8 +110,8 @@ def records() -> Iterator[tuple[str, dict[str, Any]]]:
 def keys_of(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of the cells of a record, each of its first run."""
     cells: dict[str, str] = {}
-    for run in read_sweep(spec["sweep"]).specs():
-        cells.setdefault(cell_text(run), run_key(run))
+    for run, seeds in read_sweep(spec["sweep"]).cells():
+        cells.setdefault(cell_text(run), run_key(replace(run, seed=seeds[0])))
     keys = list(cells.values())
     return {"cells": len(keys), "keys": keys if len(keys) <= LISTED else digest(*keys)}
 

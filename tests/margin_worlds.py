@@ -10,6 +10,7 @@ import polars as pl
 from petridish.tasks import GroupProduct
 from petridish.theory.features.margin_networks import Neurons
 from petridish.theory.features.margins import group_margin, parity_margin
+from tests.cell_tables import with_cells
 
 
 def row(
@@ -43,6 +44,7 @@ def row(
         "data.m": float(possible),
         "data.draws": "distinct",
         "data.label_noise": 0.0,
+        "training.weight_decay": 0.0,
         "training.penalty.strength": strength,
         "training.penalty.order": 2.0,
         "training.penalty.power": network.power + 1.0,
@@ -61,7 +63,7 @@ TYPES: dict[str, Any] = {
 
 def table_of(*rows: dict[str, Any]) -> pl.DataFrame:
     """Put runs into a table."""
-    return pl.DataFrame(list(rows), schema_overrides=TYPES, infer_schema_length=None)
+    return with_cells(pl.DataFrame(list(rows), schema_overrides=TYPES, infer_schema_length=None))
 
 
 def blurred(network: Neurons, share: float, seed: int) -> Neurons:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from petridish.rules.mixtures import Mixture
+from tests.cell_tables import with_cells
 
 Times = Sequence[int | None]
 
@@ -34,7 +35,8 @@ def cell(times: Times, **columns: Any) -> pl.DataFrame:
         }
         for seed, time in enumerate(times)
     ]
-    return pl.DataFrame(rows, schema_overrides={"solved_at": pl.Int64}, infer_schema_length=None)
+    types = {"solved_at": pl.Int64}
+    return with_cells(pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None))
 
 
 def resources(option: Mixture) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ from petridish.rules.claims import Judgement
 from petridish.rules.comparisons import BestOrTied
 from petridish.rules.outcomes import Groks
 from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
+from tests.cell_tables import with_cells
 
 SUPPORTED, CONTRADICTED, UNDECIDED = (
     Judgement.SUPPORTED,
@@ -57,7 +58,7 @@ def run(time: int | None, **columns: Any) -> dict[str, Any]:
 def table_of(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Make a table with the types that a store's has."""
     types = {name: kind for name, kind in TYPES.items() if name in rows[0]}
-    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+    return with_cells(pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None))
 
 
 def sweep(

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from tests.cell_tables import with_cells
+
 Floats = NDArray[np.float64]
 Times = Callable[[np.random.Generator, dict[str, Any], int], Floats]
 SIZES = (10, 14, 18, 22, 26, 30)
@@ -38,9 +40,10 @@ def table_of(
         columns["seed"] += range(runs)
         for name, value in cell.items():
             columns.setdefault(name, []).extend([value] * runs)
-    return pl.DataFrame(columns, schema_overrides={"solved_at": pl.Int64}).with_columns(
+    table = pl.DataFrame(columns, schema_overrides={"solved_at": pl.Int64}).with_columns(
         pl.lit(budget).alias("training.steps"), pl.lit(every).alias("evaluation.every")
     )
+    return with_cells(table)
 
 
 def curves(

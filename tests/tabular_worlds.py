@@ -18,6 +18,7 @@ from petridish.chapters.tables.rules import (
     SparseHelps,
     WidthHelps,
 )
+from tests.cell_tables import with_cells
 
 Numbers = Any
 
@@ -94,7 +95,7 @@ def world(
     def column(value: Callable[[Method], Any], kind: Any) -> pl.Series:
         return pl.Series([value(method) for method in methods], dtype=kind).gather(one)
 
-    return pl.DataFrame(
+    table = pl.DataFrame(
         {
             "task.dataset": pl.Series([f"task {t:02d}" for t in range(tasks)]).gather(task),
             "task.rows": pl.Series([10_000] * len(task)),
@@ -115,6 +116,7 @@ def world(
             "outcome": pl.Series(["OUT_OF_STEPS"] * len(task)),
         }
     )
+    return with_cells(table)
 
 
 def by_width(slope: float, varying: float = 0.004) -> Effect:

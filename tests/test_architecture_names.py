@@ -15,8 +15,9 @@ from petridish.chapters.hidden.rules.architectures import (
     with_architectures,
 )
 from petridish.choices import describe
-from petridish.models import MLP, PolyNet
+from petridish.models import MLP, DisjointPolyNet, ParityTransformer, PolyNet
 from petridish.models.activations import InfiniteZigzag, Oscillating, Power, ReLU, Sine, Zigzag
+from tests.cell_tables import with_cells
 
 K = 3
 THE_SOURCES: dict[str, Any] = {  # the transformer has no class here
@@ -42,8 +43,8 @@ THE_SOURCES: dict[str, Any] = {  # the transformer has no class here
 
 @pytest.mark.parametrize("name", THE_SOURCES)
 def test_the_sources_models_have_their_numerals(name: str) -> None:
-    """The numeral is read from the text that a run's table has."""
-    assert numeral(describe(THE_SOURCES[name]), K) == name
+    """The numeral follows from the model and from the k of its task."""
+    assert numeral(THE_SOURCES[name], K) == name
 
 
 def test_every_numeral_has_a_name() -> None:
@@ -51,15 +52,15 @@ def test_every_numeral_has_a_name() -> None:
     assert list(NAMES) == list(NUMERALS)
     assert len(set(NUMERALS)) == 18
     assert set(NUMERALS) - set(THE_SOURCES) == {"(*iii)"}
-    assert numeral("transformer(1024, 8, 128)", K) == "(*iii)"
+    assert numeral(ParityTransformer(1024, 8, 128), K) == "(*iii)"
 
 
 def test_an_output_bias_and_a_scale_make_no_other_architecture() -> None:
     """PF's MLP has β; the source doubles the sine's scale on (50, 3)."""
-    assert numeral(describe(MLP(10)), K) == "(i)"
-    assert numeral(describe(MLP(100, activation=Power(K))), K) == "(v)"
-    assert numeral(describe(MLP(1, activation=Sine(K, 2.0), output="sum")), K) == "(xiv)"
-    assert numeral(describe(MLP(1, activation=Sine(K, 2.0), output="linear")), K) == "(x)"
+    assert numeral(MLP(10), K) == "(i)"
+    assert numeral(MLP(100, activation=Power(K)), K) == "(v)"
+    assert numeral(MLP(1, activation=Sine(K, 2.0), output="sum"), K) == "(xiv)"
+    assert numeral(MLP(1, activation=Sine(K, 2.0), output="linear"), K) == "(x)"
 
 
 @pytest.mark.parametrize(
@@ -80,23 +81,24 @@ def test_an_output_bias_and_a_scale_make_no_other_architecture() -> None:
 )
 def test_what_is_not_the_sources_keeps_its_text(model: Any) -> None:
     """Another k, depth, width or output is no architecture of the source."""
-    assert numeral(describe(model), K) == describe(model)
+    assert numeral(model, K) == describe(model)
 
 
 def test_narrow_nets_are_as_wide_as_k() -> None:
     """Width k is (*i) or (*ii), and a width that has its own numeral keeps it."""
-    assert [numeral("mlp(3, (), relu, linear)", k) for k in (2, 3)] == [
+    assert [numeral(MLP(3, output="linear"), k) for k in (2, 3)] == [
         "mlp(3, (), relu, linear)",
         "(*i)",
     ]
-    assert numeral("mlp(10, (), relu, linear)", 10) == "(i)"
-    assert numeral("disjoint_polynet(3)", 3) == "disjoint_polynet(3)"
+    assert numeral(MLP(10, output="linear"), 10) == "(i)"
+    assert numeral(DisjointPolyNet(3), 3) == "disjoint_polynet(3)"
 
 
 def test_a_table_keeps_its_rows_and_their_order() -> None:
     """Every run gets its own k's numeral, also where the task has no k; twice changes nothing."""
     models = ["mlp(10, (), power(2), linear)"] * 3 + ["mlp(100)", "polynet(3)"]
-    table = pl.DataFrame({"seed": range(5), "model": models, "task.k": [3, 2, None, None, 3]})
+    tasks = [f"sparse_parity(8, {k})" if k else "sparse_or(8, 3)" for k in (3, 2, None, None, 3)]
+    table = with_cells(pl.DataFrame({"seed": range(5), "model": models, "task": tasks}))
     named = with_architectures(table)
 
     assert named["seed"].to_list() == list(range(5))

@@ -15,8 +15,7 @@ import pytest
 
 from petridish.chapters import EXPERIMENTS
 from petridish.publish.records import read_record
-from petridish.store import Store
-from petridish.training import SCHEMA
+from petridish.store import SCHEMA, Store
 from tests.conftest import Command, SmokeStore
 
 SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")
@@ -121,7 +120,7 @@ def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path
 
     assert done.returncode == 0
     assert [Path(line).name for line in done.stdout.split()] == [
-        *("spec.json", "verdicts.json", "runs.parquet", "summary.csv"),
+        *("spec.json", "verdicts.json", "cells.json", "runs.parquet", "summary.csv"),
         *("frontier.png", "classes.png"),
     ]
     assert [verdict.as_json() for verdict in EXPERIMENTS["PF-1"].judge(runs)] == verdicts

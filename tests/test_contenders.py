@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import describe, parse_choice
+from petridish.choices import describe, parse
 from petridish.errors import UserError
 from petridish.estimator import contenders
 from petridish.estimator.contenders import (
@@ -35,7 +35,7 @@ from petridish.estimator.contenders import (
     TabM,
     XGBoost,
 )
-from petridish.models import parameters_of
+from petridish.models import Model, parameters_of
 from petridish.store.columns import to_table
 from petridish.tasks import Domain, Reals, SparseParity, Values
 from petridish.tasks.table import Table, find_table
@@ -386,7 +386,7 @@ def test_a_sparse_mlp_names_all_that_it_is_fitted_with() -> None:
 @pytest.mark.parametrize("model", [*FOREST_LAPTOP, *sum(SEARCH.values(), ()), *QUICK, *NETS])
 def test_a_contender_is_read_back_from_its_text(model: Contender) -> None:
     """Names and settings survive the store's columns and the command line."""
-    assert parse_choice(describe(model), "model", {"model": CONTENDERS}) == model
+    assert parse(describe(model), "model", Model, {Model: CONTENDERS}) == model
 
 
 # The engine

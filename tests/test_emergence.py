@@ -48,6 +48,7 @@ from petridish.theory.features.margin_networks import (
 )
 from petridish.training import NeuronNorm
 from petridish.training.data import initial_weights
+from tests.cell_tables import with_cells
 from tests.margin_worlds import blurred, row, table_of
 
 SUPPORTED, CONTRADICTED, UNDECIDED = (
@@ -402,7 +403,7 @@ def test_tables_of_ones_own_are_kept_apart() -> None:
         for table in (klein, cycle)
         for seed in range(3)
     ]
-    found = pl.DataFrame(rows, infer_schema_length=None)
+    found = with_cells(pl.DataFrame(rows, infer_schema_length=None))
     finding = NeuronsShare("one feature").judge(found, LEVEL)
 
     assert finding.judgement is SUPPORTED

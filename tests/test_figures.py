@@ -14,12 +14,13 @@ from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import class_map, success_heat_map
 from petridish.figures.slices import success_slices
 from petridish.figures.style import sample_label, save
+from tests.cell_tables import with_cells
 from tests.test_analysis import rising, runs_of
 
 
 def frontier_table() -> pl.DataFrame:
     """Give a table with the columns a heat map reads."""
-    return runs_of(rising).with_columns(pl.lit(1000).alias("training.steps"))
+    return with_cells(runs_of(rising).with_columns(pl.lit(1000).alias("training.steps")))
 
 
 def curve_table() -> pl.DataFrame:
@@ -118,7 +119,7 @@ def parity_table() -> pl.DataFrame:
         for k in (3, 4)
     ]
     solved = pl.col("outcome") == "SOLVED"
-    return pl.concat(parts).with_columns(
+    runs = pl.concat(parts).with_columns(
         pl.lit(10_000).alias("training.steps"),
         pl.lit(0.1).alias("training.target_error"),
         pl.lit(0.01).alias("evaluation.fitted_error"),
@@ -126,6 +127,7 @@ def parity_table() -> pl.DataFrame:
         pl.when(solved).then(5_000).alias("solved_at"),
         pl.lit(1_000).alias("fitted_at"),
     )
+    return with_cells(runs)
 
 
 def test_many_parities_are_laid_out_as_in_the_paper() -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import describe, parse_choice
+from petridish.choices import describe, parse
 from petridish.errors import UserError
 from petridish.groups import cyclic, find_group, symmetric
 from petridish.models import MLP, Homogeneous, ParityTransformer, PolyNet, Power, Sine
-from petridish.sweeps.sweep import KINDS
+from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import (
     Classes,
     Domain,
@@ -22,6 +22,7 @@ from petridish.tasks import (
     OneHot,
     SparseMajority,
     SparseParity,
+    Task,
     TruthTable,
 )
 from petridish.training import Data, NeuronNorm, RunSpec, Training, run_key
@@ -65,8 +66,8 @@ def test_a_table_of_ones_own_is_a_group() -> None:
 
     assert task.order == 2
     assert text == "group_product(((0, 1), (1, 0)))"
-    assert parse_choice(text, "task", KINDS) == task
-    assert parse_choice("group_product(Z23)", "task", KINDS) == GroupProduct("Z23")
+    assert parse(text, "task", Task, OFFERED) == task
+    assert parse("group_product(Z23)", "task", Task, OFFERED) == GroupProduct("Z23")
     assert np.array_equal(
         task.at([0], np.arange(4)[None]).labels,
         GroupProduct("Z2").at([0], np.arange(4)[None]).labels,

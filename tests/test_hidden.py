@@ -19,7 +19,7 @@ from petridish.training import Greedy, RunSpec, choose_engine
 @pytest.mark.parametrize("name", [*ROBUST, *LESS_ROBUST])
 def test_an_architecture_is_found_under_its_numeral(name: str, k: int) -> None:
     """What is declared as (iv) is drawn and judged as (iv)."""
-    assert numeral(describe(architecture(name, k)), k) == name
+    assert numeral(architecture(name, k), k) == name
 
 
 def test_the_robust_space_of_a_laptop_covers_what_it_must() -> None:
@@ -27,7 +27,7 @@ def test_the_robust_space_of_a_laptop_covers_what_it_must() -> None:
     specs = [spec for spec, _ in EXPERIMENTS["HP-1"].sweep("laptop").cells()]
     crossed = {
         (
-            numeral(describe(spec.model), 3),
+            numeral(spec.model, 3),
             describe(spec.init),
             spec.training.loss.name,
             spec.training.batch_size,

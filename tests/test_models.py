@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from petridish.choices import describe, parse_choice
+from petridish.choices import describe, parse
 from petridish.errors import UserError
 from petridish.models import (
     ACTIVATIONS,
@@ -46,7 +46,7 @@ from petridish.models import (
     XavierUniform,
     Zigzag,
 )
-from petridish.sweeps.sweep import KINDS
+from petridish.sweeps.sweep import OFFERED
 from tests.domains import bits
 
 ALL_INITS: list[Any] = [
@@ -237,14 +237,14 @@ def test_forward_is_the_formula(model: MLP, seed: int) -> None:
 
 @pytest.mark.parametrize("init", ALL_INITS, ids=describe)
 def test_the_text_of_an_init_reads_back(init: Init) -> None:
-    """`describe` and `parse_choice` are inverse."""
-    assert parse_choice(describe(init), "init", KINDS) == init
+    """`describe` and `parse` are inverse."""
+    assert parse(describe(init), "init", Init, OFFERED) == init
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=describe)
 def test_the_text_of_a_model_reads_back(model: Model) -> None:
-    """`describe` and `parse_choice` are inverse for models too, with their activations inside."""
-    assert parse_choice(describe(model), "model", KINDS) == model
+    """`describe` and `parse` are inverse for models too, with their activations inside."""
+    assert parse(describe(model), "model", Model, OFFERED) == model
 
 
 REFUSED = [

@@ -36,6 +36,7 @@ from petridish.statistics.paired import (
     significant,
     task_means,
 )
+from tests.cell_tables import with_cells
 
 Floats = NDArray[np.float64]
 NAN = math.nan
@@ -53,7 +54,8 @@ def runs(**columns: list[object]) -> pl.DataFrame:
         "init": ["uniform"] * count,
         "test_error": [0.1] * count,
     }
-    return pl.DataFrame(standard | {name.replace("__", "."): v for name, v in columns.items()})
+    given = {name.replace("__", "."): values for name, values in columns.items()}
+    return with_cells(pl.DataFrame(standard | given))
 
 
 # Laying out
@@ -93,7 +95,7 @@ def test_runs_find_their_place() -> None:
         seed=[7, 3, 3, 7, 7],
         model=["forest(1)", "mlp(10)", "mlp(10)", "mlp(10)", "mlp(10)"],
         training__weight_decay=[0.0, 0.0, 0.0, 0.0, 0.1],
-        training__steps=[0, 400, 100, 100, 100],
+        training__steps=[1, 400, 100, 100, 100],
         test_error=[0.1, 0.2, 0.3, 0.4, 0.5],
     )
     errors = errors_of(table)

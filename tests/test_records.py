@@ -13,10 +13,17 @@ from matplotlib.figure import Figure
 
 from petridish.chapters import EXPERIMENTS
 from petridish.figures.style import NothingToDraw
-from petridish.publish.records import PROVENANCE, read_record, summary, write_record
+from petridish.publish.records import (
+    PROVENANCE,
+    read_record,
+    read_sweep,
+    summary,
+    write_record,
+)
 from petridish.rules.cells import Grid, grid
 from petridish.rules.frontier import replayed_frontiers
 from petridish.sweeps.adaptive import first_seeds
+from petridish.training import cell_text, flat, read_cell
 from tests.agreement import RELATIVE, differences
 
 RECORDS = sorted(
@@ -62,6 +69,43 @@ def test_a_records_summary_follows_from_its_runs(folder: Path) -> None:
         assert np.allclose(here, there, rtol=RELATIVE, atol=1.01 * place, equal_nan=True), name
 
 
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)
+def test_every_run_of_a_record_has_its_cell(folder: Path) -> None:
+    """It is rebuilt from spec.json: an object whose fields are the run's columns."""
+    runs = read_record(folder)
+    written = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
+    declared = {cell_text(spec) for spec, _ in read_sweep(written["sweep"]).cells()}
+    distinct = runs.unique("cell", keep="first").drop("seed")
+
+    assert set(distinct["cell"]) <= declared
+    assert runs["cell"].null_count() == 0
+    for row in distinct.to_dicts():
+        columns = flat(read_cell(row["cell"]))
+        for name in columns.keys() & row.keys():
+            there = row[name]
+            same = str(columns[name]) == there if isinstance(there, str) else columns[name] == there
+            assert same, f"{name}: {columns[name]} was {there}"
+
+
+def test_a_record_of_today_lists_its_cells(tmp_path: Path) -> None:
+    """Written and read back, the runs have the cells that they had, and the same verdicts."""
+    experiment = EXPERIMENTS["PF-1"]
+    runs = read_record(PANEL).with_columns(*(pl.lit("1").alias(n) for n in (*PROVENANCE, "key")))
+    sweep = experiment.scales["panel"]
+    write_record(experiment, "panel", sweep, runs, [], tmp_path)
+    cells = json.loads((tmp_path / "cells.json").read_text(encoding="utf-8"))
+    again = read_record(tmp_path)
+    (tmp_path / "cells.json").unlink()
+    pl.read_parquet(tmp_path / "runs.parquet").drop("cell").write_parquet(tmp_path / "runs.parquet")
+    rebuilt = read_record(tmp_path)
+
+    assert len(cells) == runs["cell"].n_unique() == 216
+    by = ["cell", "seed"]
+    assert again.select(by).sort(by).equals(runs.select(by).sort(by))
+    assert rebuilt.select(by).equals(again.select(by))
+    assert experiment.judge(again) == experiment.judge(runs)
+
+
 def full_panel() -> tuple[Grid, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
     """Give the recorded cells that have every seed, and each run's steps in the same places."""
     runs = read_record(PANEL).filter(pl.col("model.width") <= FULL)
@@ -102,7 +146,7 @@ def test_a_figure_that_a_scale_cannot_show_is_left_out(tmp_path: Path) -> None:
     """The record is whole without it."""
     folder = next(folder for folder in RECORDS if folder.name.endswith("PF-7-laptop"))
     runs = read_record(folder).with_columns(
-        *(pl.lit("1").alias(name) for name in (*PROVENANCE, "key", "spec"))
+        *(pl.lit("1").alias(name) for name in (*PROVENANCE, "key"))
     )
 
     def nothing(table: pl.DataFrame, title: str) -> Figure:
@@ -113,5 +157,5 @@ def test_a_figure_that_a_scale_cannot_show_is_left_out(tmp_path: Path) -> None:
     files = write_record(experiment, "smoke", sweep, runs, [], tmp_path)
 
     assert sorted(file.name for file in files) == [
-        *("runs.parquet", "spec.json", "summary.csv", "verdicts.json")
+        *("cells.json", "runs.parquet", "spec.json", "summary.csv", "verdicts.json")
     ]

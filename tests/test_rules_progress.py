@@ -57,7 +57,7 @@ def one(
         None if math.isinf(end) else int(end),
         seed=seed,
         **{
-            "model": "mlp(1, (), sine, sum)",
+            "model": "mlp(1, (), sine(3), sum)",
             "data.label_noise": noise,
             "training.steps": BUDGET,
             "training.batch_size": 32,
@@ -94,7 +94,7 @@ def world(
     *,
     seed: int = 0,
     seeds: int = 40,
-    models: Sequence[str] = ("mlp(1, (), sine, sum)",),
+    models: Sequence[str] = ("mlp(1, (), sine(3), sum)",),
     unsolved: float = 0.0,
 ) -> pl.DataFrame:
     """Draw parity runs whose movement drifts by `drift` (seed, time to success), and a control."""
@@ -236,7 +236,7 @@ def test_prediction_keeps_its_level() -> None:
 
 def test_several_networks_keep_the_level() -> None:
     """As above with three configurations, whose seeds are the same."""
-    names = ["mlp(1, (), sine, sum)", "mlp(10, (), relu, linear)", "polynet(3)"]
+    names = ["mlp(1, (), sine(3), sum)", "mlp(10, (), relu, linear)", "polynet(3)"]
     tables = [world(ignorant, seed=seed, seeds=20, models=names) for seed in range(40)]
 
     assert decided(ProgressPredicts(), tables) <= most_wrong(40)
@@ -244,7 +244,7 @@ def test_several_networks_keep_the_level() -> None:
 
 def test_configurations_are_combined() -> None:
     """Each has its own score in the remark; one with too few runs at chance is named."""
-    names = ["mlp(1, (), sine, sum)", "polynet(3)"]
+    names = ["mlp(1, (), sine(3), sum)", "polynet(3)"]
     few = world(knowing, seeds=10, models=["mlp(10, (), relu, linear)"])
     finding = ProgressPredicts().judge(pl.concat([world(knowing, models=names), few]), 0.05)
 
@@ -471,7 +471,7 @@ def test_the_best_of_many_batch_sizes_keeps_its_level() -> None:
 
 def drawn_table() -> pl.DataFrame:
     """Give runs of two configurations with all that the figures show."""
-    table = world(knowing, seeds=20, models=["mlp(1, (), sine, sum)", "polynet(3)"])
+    table = world(knowing, seeds=20, models=["mlp(1, (), sine(3), sum)", "polynet(3)"])
     return table.with_columns(
         (pl.col("curve.first_layer_movement") * 2).alias("curve.relevant_weight"),
         pl.col("curve.first_layer_movement").alias("curve.irrelevant_weight"),

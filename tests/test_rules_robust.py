@@ -30,6 +30,7 @@ from petridish.chapters.hidden.rules.robust import (
 )
 from petridish.figures.style import NothingToDraw
 from petridish.rules.claims import Finding, Judgement
+from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
 MODELS = {"(i)": "mlp(10, (), relu, linear)", "(xv)": "polynet(2)"}
@@ -69,7 +70,7 @@ def world(
     runs = pl.DataFrame(cells, schema=columns, orient="row").select(
         pl.all().repeat_by(seeds).explode()
     )
-    return runs.with_columns(
+    runs = runs.with_columns(
         pl.lit(2).alias("task.k"),
         pl.lit(100_000).alias("training.steps"),
         pl.Series("seed", np.tile(np.arange(seeds), len(cells))),
@@ -79,6 +80,7 @@ def world(
         .then(pl.lit("OUT_OF_STEPS"))
         .otherwise(pl.lit("SOLVED"))
     )
+    return with_cells(runs)
 
 
 def judged(table: pl.DataFrame, level: float = 0.05, **choices: Any) -> Finding:
@@ -318,7 +320,8 @@ def growing(
                 "solved_at": round(drawn) if solved else None,
             }
         )
-    return pl.DataFrame(rows, schema_overrides={"solved_at": pl.Int64}, infer_schema_length=None)
+    types = {"solved_at": pl.Int64}
+    return with_cells(pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None))
 
 
 def power_law(exponent: float, *, noise: float = 0.0, c: float = 100.0) -> Times:

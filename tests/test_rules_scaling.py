@@ -13,6 +13,7 @@ import pytest
 from petridish.chapters.hidden.rules.scaling import Elbow, ScalesAsPowerOfN, cells_of
 from petridish.statistics.estimate import censored_median
 from petridish.statistics.power_laws import Cell, PowerLaw, find_break, fit_power_law
+from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import SIZES, curves, draw_less
 
@@ -55,7 +56,8 @@ def test_cells_are_gathered_by_hand() -> None:
             ("mlp(100, (), relu, linear)", 10, 0, 50, 100),
         )
     ]
-    strata = cells_of(pl.DataFrame(rows), along="task.n", within=("architecture", "task.k"))
+    table = with_cells(pl.DataFrame(rows))
+    strata = cells_of(table, along="task.n", within=("architecture", "task.k"))
 
     assert list(strata) == [("(ii)", 2), ("(xv)", 2)]
     assert [cell.at for cell in strata["(ii)", 2]] == [10, 20]

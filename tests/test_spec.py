@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import describe, parse_choice, split
+from petridish.choices import describe, parse, split
 from petridish.errors import UserError, nearest
-from petridish.models import MLP, Identity, Sparse
+from petridish.models import INITS, MLP, Identity, Init, Sparse
 from petridish.sweeps import load_user_file
-from petridish.sweeps.sweep import KINDS
+from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import SparseAnd, SparseOr, SparseParity
 from petridish.training import (
     ONLINE,
@@ -288,14 +288,14 @@ def test_wrong_choices_meet_their_nearest() -> None:
     """Whole sentences for unknown names, missing brackets and too many arguments."""
     cases = {
         "sparze(2)": "There is no init called 'sparze'. Did you mean sparse?",
-        "qqqq": f"There is no init called 'qqqq'. {nearest('qqqq', KINDS['init'])}",
+        "qqqq": f"There is no init called 'qqqq'. {nearest('qqqq', INITS)}",
         "sparse(2": "The init 'sparse(2' lacks its closing bracket.",
         "sparse(2, 3)": "The init 'sparse(2, 3)' has 2 arguments, but sparse takes 1: s.",
         "sparse": "The init 'sparse' lacks s. Write sparse(s).",
     }
     for text, sentence in cases.items():
         with pytest.raises(UserError) as error:
-            parse_choice(text, "init", KINDS)
+            parse(text, "init", Init, OFFERED)
         assert str(error.value) == sentence
     assert describe(Hinge()) == "hinge"
     assert describe(MLP(10, (), Identity())) == "mlp(10, (), identity)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ import polars as pl
 import pytest
 
 from petridish.errors import UserError
+from petridish.estimator.contenders import RandomForest
 from petridish.models import MLP, Sparse
-from petridish.store import Store, StoreError, check, compact, export
+from petridish.store import SCHEMA, Store, StoreError, check, compact, export
+from petridish.sweeps import Sweep, load_user_file
 from petridish.tasks import SparseParity
 from petridish.training import (
-    SCHEMA,
     Curves,
     Data,
     Evaluation,
@@ -25,8 +27,12 @@ from petridish.training import (
     RunRecord,
     RunSpec,
     flat,
+    forget_code,
+    read_cell,
     run_key,
+    spec_text,
 )
+from petridish.values import _learned
 
 BASE = RunSpec(task=SparseParity(20, 3), data=Data(m=100), model=MLP(10), init=Sparse(2))
 
@@ -185,17 +191,94 @@ def test_a_part_file_is_not_read(store: Store) -> None:
 
 
 def test_field_names_with_two_meanings_share_a_store(store: Store) -> None:
-    """A number here, a text or a list there: the column becomes text, and nothing is lost."""
-    for seed, value in enumerate((("a", "b"), "c", 2.5), start=20):
-        shard = store.write([record(seed)])
-        table = pl.read_parquet(shard).with_columns(pl.Series("init.s", [value]))
-        shard.unlink()
-        store.write_table(table)
+    """A number here, a text there: the column becomes text, and nothing is lost."""
+    for seed, features in enumerate((3, "sqrt", None), start=20):
+        model = RandomForest(max_features=features)
+        store.write([record(seed, spec=replace(BASE, model=model, seed=seed))])
     table = store.read().table
 
     assert table["seed"].to_list() == [0, 1, 2, 3, 20, 21, 22]
-    assert table["init.s"].to_list() == ["2", "2", "2", "2", "['a', 'b']", "c", "2.5"]
+    assert table["model.max_features"].to_list() == [*[None] * 4, "3", "sqrt", None]
     assert compact(store).runs == 7
+
+
+def test_the_cell_and_the_seed_are_the_run(store: Store) -> None:
+    """From a row back to the object; a seed may need all of its 64 bits."""
+    store.write([record(2**64 - 1)])
+    table = store.read().table
+    specs = [
+        replace(read_cell(cell), seed=seed)
+        for cell, seed in table.select("cell", "seed").iter_rows()
+    ]
+
+    assert specs == [replace(BASE, seed=seed) for seed in (0, 1, 2, 3, 2**64 - 1)]
+    assert [run_key(spec) for spec in specs] == table["key"].to_list()
+    assert table["cell"].n_unique() == 1
+    assert Sweep(BASE, {"seed": (1, 2**64 - 1)}).among(table)["seed"].to_list() == [1, 2**64 - 1]
+
+
+def test_shards_that_hold_whole_specs_are_read(store: Store) -> None:
+    """As schema 2 had them: the same runs in the same cells."""
+    before = store.read().table
+    for path in store.shards():
+        specs = [spec_text(replace(BASE, seed=seed)) for seed in pl.read_parquet(path)["seed"]]
+        old = pl.read_parquet(path).with_columns(spec=pl.Series(specs))
+        path.unlink()
+        store.write_table(old.drop("cell"))
+    assert "cell" not in pl.read_parquet_schema(store.shards()[0])
+
+    assert store.read().table.equals(before)
+    assert compact(store).runs == 4
+    assert store.read().table.equals(before)
+
+
+def test_a_class_that_is_gone_has_the_columns_that_it_had(store: Store, tmp_path: Path) -> None:
+    """Its text is as its class wrote it; the others' columns are made from their objects."""
+    path = tmp_path / "mine.py"
+    path.write_text(MINE, encoding="utf-8")
+    module = load_user_file(path)
+    store.write([record(7, spec=replace(BASE, task=module.Mine(20, 3, tries=4), seed=7))])
+    here = store.read().table
+    del sys.modules[module.__name__]
+    _learned.clear()
+    forget_code()
+    gone = store.read().table
+
+    assert gone.filter(seed=7)["task"].to_list() == ["mine(20, 3, None, 4)"]
+    assert gone.equals(here)
+    assert compact(store).runs == 5
+    assert store.read().table.equals(here)
+
+
+MINE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from petridish.tasks import SparseParity
+
+
+@dataclass(frozen=True)
+class Mine(SparseParity):
+    name: ClassVar[str] = "mine"
+    tries: int = 1
+"""
+
+
+def test_a_cell_of_a_newer_petridish_is_refused(store: Store) -> None:
+    """Its shard is named; nothing is done that rests on half of a store."""
+    shard = store.shards()[0]
+    table = pl.read_parquet(shard)
+    newer = table.with_columns(pl.col("cell").str.replace('"width": 10', '"wings": 2'))
+    shard.unlink()
+    shard = store.write_table(newer)
+
+    with pytest.raises(StoreError) as error:
+        store.read()
+    assert str(error.value) == (
+        f"The shard {shard} cannot be read. This spec has MLP with the field 'wings', which this "
+        "petridish does not know: a newer one wrote it. Upgrade petridish."
+    )
+    assert len(store.keys()) == 4
 
 
 def test_an_unreadable_shard_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

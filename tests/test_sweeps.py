@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,19 @@ import polars as pl
 import pytest
 
 from petridish.errors import UserError
-from petridish.models import MLP, Paired, Sparse, Uniform
+from petridish.models import MLP, Paired, Power, Sparse, Uniform
 from petridish.store import Store, to_table
-from petridish.sweeps import Summary, Sweep, run_sweep
+from petridish.sweeps import Summary, Sweep, load_user_file, run_sweep
 from petridish.sweeps.batches import cut
 from petridish.sweeps.executors import LocalProcesses
 from petridish.sweeps.price import Rates, price
 from petridish.sweeps.progress import Tally, clock, count
-from petridish.tasks import SparseAnd, SparseParity
+from petridish.sweeps.sweep import with_value
+from petridish.tasks import GroupProduct, SparseAnd, SparseParity
 from petridish.training import (
     ONLINE,
+    SGD,
+    Adam,
     Curves,
     Data,
     Evaluation,
@@ -32,6 +35,7 @@ from petridish.training import (
     Training,
     run_key,
 )
+from petridish.values import _learned
 
 TINY = RunSpec(
     task=SparseParity(8, 2),
@@ -67,6 +71,84 @@ def test_settings_narrow_and_widen() -> None:
     assert SWEEP.narrowed(["training.target_error=none"]).axes["training.target_error"] == (None,)
 
 
+def test_a_setting_is_read_by_the_type_of_its_field() -> None:
+    """Floats, tuples, None, words and choices, whatever stands there now."""
+    cases: dict[str, tuple[object, ...]] = {
+        "lr=1,0.5": (1.0, 0.5),
+        "task.support=(1,2),none": ((1, 2), None),
+        "model.deeper=(4,),(4,2)": ((4,), (4, 2)),
+        "training.batch_size=none,7": (None, 7),
+        "data.draws=distinct": ("distinct",),
+        "training.optimiser=adam,sgd(0.5)": (Adam(), SGD(0.5)),
+        "model.activation=power(3)": (Power(3),),
+        "evaluation.instruments=(movement,)": (("movement",),),
+    }
+    for setting, values in cases.items():
+        (axis,) = SWEEP.narrowed([setting]).axes.keys() - SWEEP.axes.keys()
+        found = SWEEP.narrowed([setting]).axes[axis]
+        assert (repr(found), setting) == (repr(values), setting)
+    group = Sweep(replace(TINY, task=GroupProduct("Z5")), {"seed": (0,)})
+    assert group.narrowed(["task.group=Z7"]).axes["task.group"] == ("Z7",)
+
+
+def test_a_users_class_is_a_choice_where_it_has_the_names(tmp_path: Path) -> None:
+    """A task of a file that was loaded is a value of `task`, and of nothing else."""
+    path = tmp_path / "own.py"
+    path.write_text(OWN, encoding="utf-8")
+    own = load_user_file(path)
+    axes = SWEEP.narrowed(["task=own(8,2,0.5),sparse_parity(9,2)"]).axes
+
+    assert axes["task"] == (own.Own(8, 2, weight=0.5), SparseParity(9, 2))
+    for axis in ("model", "init"):
+        with pytest.raises(UserError, match=rf"^There is no {axis} called 'own'\."):
+            SWEEP.narrowed([f"{axis}=own(8,2)"])
+    _learned.clear()
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from petridish.tasks import SparseParity
+
+
+@dataclass(frozen=True)
+class Own:
+    name: ClassVar[str] = "own"
+    n: int
+    k: int
+    weight: float = 1.0
+
+    @property
+    def n_inputs(self):
+        return self.n
+
+    @property
+    def n_classes(self):
+        return 2
+
+    def draw(self, seeds, purpose, start, count):
+        return SparseParity(self.n, self.k).draw(seeds, purpose, start, count)
+"""
+
+
+def test_a_setting_that_does_not_survive_is_refused() -> None:
+    """A class may set a field by others; a sweep over it would repeat one run."""
+
+    @dataclass(frozen=True)
+    class Stubborn:
+        width: int = 4
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "width", 4)
+
+    stubborn: Any = Stubborn()
+    with pytest.raises(UserError) as error:
+        with_value(replace(TINY, model=stubborn), "model.width", 8)
+    assert str(error.value) == "model.width=8 has no effect here: the value stays 4."
+    assert with_value(TINY, "data.m", 7).data.m == 7.0
+
+
 REFUSED = [
     (
         ["modle.width=3"],
@@ -80,6 +162,25 @@ REFUSED = [
     ),
     (["init=dense"], "There is no init called 'dense'. "),
     (["init=3"], "There is no init called '3'. "),
+    (
+        ["training.optimiser=hinge"],
+        "There is no optimiser called 'hinge'. Known: adam, adamw, sgd.",
+    ),
+    (
+        ["training.schedule=constant"],
+        "The axis training.schedule has no values that can be written here. Set its parts, or "
+        "declare the sweep in a file of your own.",
+    ),
+    (
+        ["data=3"],
+        "The axis data has no values that can be written here. Set its parts, or "
+        "declare the sweep in a file of your own.",
+    ),
+    (["steps=none"], "The axis training.steps takes numbers, but 'none' was given. Give a number."),
+    (
+        ["model.deeper=4"],
+        "The axis model.deeper takes lists in brackets, but '4' was given. Write such as (0,1,2).",
+    ),
 ]
 
 

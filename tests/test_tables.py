@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import describe, parse_choice
+from petridish.choices import describe, parse
 from petridish.errors import UserError
+from petridish.sweeps.sweep import OFFERED
+from petridish.tasks import Task
 from petridish.tasks import table_files as tables
 from petridish.tasks.table import Table, find_table
 from petridish.tasks.table_files import content_digest, load
@@ -171,7 +173,7 @@ def test_a_table_is_read_back_from_its_text(seed: int) -> None:
     digest = content_digest(["a"], x, np.zeros(3, np.uint8))
     task = Table("bank-marketing", 10_578, 7, digest)
 
-    assert parse_choice(describe(task), "task", {"task": {Table.name: Table}}) == task
+    assert parse(describe(task), "task", Task, OFFERED) == task
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.choices import describe, parse_choice
+from petridish.choices import describe, parse
 from petridish.errors import UserError
-from petridish.sweeps.sweep import KINDS
+from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import (
     TASKS,
     GroupProduct,
@@ -94,8 +94,8 @@ def test_train_and_test_share_the_support_and_nothing_else(task: OnSupport, seed
 
 @pytest.mark.parametrize("task", ALL_TASKS, ids=describe)
 def test_the_text_of_a_task_reads_back(task: Task) -> None:
-    """`describe` and `parse_choice` are inverse."""
-    assert parse_choice(describe(task), "task", KINDS) == task
+    """`describe` and `parse` are inverse."""
+    assert parse(describe(task), "task", Task, OFFERED) == task
 
 
 def test_the_case_in_the_docstring() -> None:

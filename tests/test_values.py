@@ -8,10 +8,11 @@ import pickle
 import pkgutil
 import sys
 from collections.abc import Iterator
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ from petridish.training import (
     Schedule,
     Training,
     flat,
+    forget_code,
     read_spec,
     run_key,
     spec_text,
@@ -106,6 +108,7 @@ def shifted(tmp_path: Path) -> Iterator[Any]:
     module = load_user_file(path)
     yield module.Shifted
     del sys.modules[module.__name__]
+    _learned.clear()
 
 
 def test_a_users_class_is_read_back_by_its_name_and_code(shifted: Any) -> None:
@@ -194,3 +197,117 @@ def test_plain_values_by_hand() -> None:
     assert read("inf", int | str) == "inf"
     assert repr(read(2, float | None)) == "2.0"
     assert repr(read(2, int | float)) == "2"
+
+
+@pytest.fixture
+def newer_parity(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let sparse parities be of version 2."""
+    monkeypatch.setattr(SparseParity, "version", 2, raising=False)
+    forget_code()
+    yield
+    monkeypatch.undo()
+    forget_code()
+
+
+def test_a_class_of_a_newer_version_is_another_run(newer_parity: None) -> None:
+    """The version is written and in the key; what has none is of the first."""
+    spec = RunSpec(task=SparseParity(8, 2))
+
+    assert plain(spec.task)["version"] == 2
+    assert "version" not in plain(spec.model)
+    assert read_spec(spec_text(spec)) == spec
+
+
+def test_an_older_version_is_itself_and_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text and key come back, it compares as its own, and says in a sentence why it is not run."""
+    forget_code()
+    spec = RunSpec(task=SparseParity(8, 2))
+    text, key = spec_text(spec), run_key(spec)
+    monkeypatch.setattr(SparseParity, "version", 2, raising=False)
+    forget_code()
+    older = read_spec(text)
+
+    assert (spec_text(older), run_key(older)) == (text, key)
+    assert older != spec
+    assert run_key(spec) != key
+    assert describe(older.task) == "SparseParity(k=2, n=8, support=None)"
+    with pytest.raises(UserError) as error:
+        older.check()
+    assert str(error.value) == (
+        "This run has SparseParity of version 1, and this petridish has version 2: the run can be "
+        "looked at, but not carried out."
+    )
+    monkeypatch.undo()
+    forget_code()
+
+
+def test_a_version_that_is_not_known_here_is_refused(newer_parity: None) -> None:
+    """What it computes cannot be known."""
+    text = spec_text(RunSpec(task=SparseParity(8, 2))).replace('"version": 2', '"version": 3')
+    with pytest.raises(UserError) as error:
+        read_spec(text)
+    assert str(error.value) == (
+        "This spec has SparseParity of version 3, and this petridish has version 2. Upgrade "
+        "petridish."
+    )
+
+
+def test_numpys_numbers_are_welcome() -> None:
+    """They are Python's in the spec: the same object, and the same key."""
+    given = RunSpec(
+        task=SparseParity(np.int64(8), np.int32(2)),  # type: ignore[arg-type]
+        model=MLP(np.int64(5), [np.int64(4)]),  # type: ignore[arg-type]
+        training=Training(target_error=np.float64(0.25), steps=np.int16(7)),  # type: ignore[arg-type]
+        seed=np.uint64(3),  # type: ignore[arg-type]
+    )
+    same = RunSpec(
+        task=SparseParity(8, 2),
+        model=MLP(5, (4,)),
+        training=Training(target_error=0.25, steps=7),
+        seed=3,
+    )
+
+    assert repr(given) == repr(same)
+    assert run_key(given) == run_key(same)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A model with a field that anything fits into."""
+
+    name: ClassVar[str] = "odd"
+    held: Any = None
+
+
+@dataclass
+class Loose:
+    """Not frozen."""
+
+    width: int = 3
+
+
+NO_PART = (
+    "which is no part of a spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"),
+    [
+        ({"a": 1}, f"Odd: held holds a value of the type dict, {NO_PART}"),
+        (lambda x: x, f"Odd: held holds a value of the type function, {NO_PART}"),
+        (np.zeros(3), f"Odd: held holds a value of the type ndarray, {NO_PART}"),
+        ((1, {2}), f"Odd: held holds a value of the type set, {NO_PART}"),
+        (
+            Loose(),
+            "Odd: held=Loose(width=3) is not an instance of a frozen dataclass. Give one; "
+            "docs/extend.md shows how.",
+        ),
+    ],
+)
+def test_what_a_spec_cannot_hold_is_refused(held: Any, sentence: str) -> None:
+    """By the class and the field that hold it."""
+    model: Any = Odd(held)
+    with pytest.raises(UserError) as error:
+        RunSpec(task=SparseParity(8, 2), model=model)
+    assert str(error.value) == sentence

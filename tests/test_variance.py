@@ -16,6 +16,7 @@ from petridish.chapters.hidden.rules.variance import InitialisationExplains, log
 from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
 from petridish.statistics.random_effects import LogTimes, RandomEffects, anova_icc, explained_share
+from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ def runs_of(logs: Floats, *, budget: int = NEVER, every: int = 10) -> pl.DataFra
                 "evaluation.every": every,
             }
         )
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return with_cells(pl.DataFrame(rows, infer_schema_length=None))
 
 
 def test_the_analysis_of_variance_by_hand() -> None:
@@ -277,7 +278,12 @@ def poor() -> dict[str, tuple[pl.DataFrame, str]]:
         "unsolved": (runs_of(values(0.7, inits=6), budget=700), "runs are not solved"),
         "twice": (pl.concat([table, table]), "several runs share init, seed"),
         "kinds": (
-            pl.concat([table, table.with_columns(init=pl.lit("seeded(uniform, 3)")).head(1)]),
+            pl.concat(
+                [
+                    table,
+                    with_cells(table.with_columns(init=pl.lit("seeded(uniform, 3)")).head(1)),
+                ]
+            ),
             "several kinds of initialisation: seeded(uniform), seeded(xavier)",
         ),
         "tasks": (

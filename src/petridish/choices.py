@@ -12,7 +12,19 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
 from petridish.errors import UserError, nearest
-from petridish.values import RESERVED, Gone
+from petridish.values import (
+    RESERVED,
+    Gone,
+    field_hints,
+    is_literal,
+    is_tuple,
+    item_of,
+    options_of,
+    users_classes,
+    with_types,
+)
+
+Offered = Mapping[Any, Mapping[str, type]]  # classes by name, for each type that fields ask for
 
 
 def describe(value: object) -> str:
@@ -26,43 +38,133 @@ def describe(value: object) -> str:
     while arguments and _is_default(*arguments[-1]):
         arguments.pop()
     text = ", ".join(describe(argument) for _, argument in arguments)
-    name = getattr(value, "name", type(value).__name__)
-    return f"{name}({text})" if text else str(name)
+    return f"{name_of(value)}({text})" if text else name_of(value)
+
+
+def name_of(value: object) -> str:
+    """Return the name of a choice without its arguments; of a class that is gone, the class's."""
+    return value.kind if isinstance(value, Gone) else getattr(value, "name", type(value).__name__)
 
 
 def _is_default(field: Field[Any], value: object) -> bool:
     return field.default is not MISSING and bool(field.default == value)
 
 
-def parse_choice(text: str, kind: str, kinds: Mapping[str, Mapping[str, type]]) -> Any:
-    """Read a choice from its text, the inverse of `describe`.
+def choices_for(hint: Any, offered: Offered) -> dict[str, type]:
+    """Return the classes that may stand where a type is asked for, by name.
 
-    `kinds` gives the known choices for a field of each name, `kind` which of them is meant.
+    `offered` has the classes for each type, such as those that are a `Task`. A user's class that
+    was loaded is offered too, where it has the names that are asked for.
     """
+    found: dict[str, type] = {}
+    for option in options_of(hint):
+        named = offered.get(option)
+        if named is None:
+            every = (kind for kinds in offered.values() for kind in kinds.values())
+            named = {kind.name: kind for kind in every if kind is option}
+        else:
+            own = (kind for kind in users_classes() if _is_meant(kind, option, offered))
+            named = {**named, **{kind.name: kind for kind in own}}  # type: ignore[attr-defined]
+        found |= named
+    return found
+
+
+def _is_meant(kind: type, protocol: type, offered: Offered) -> bool:
+    """Say whether a class has all names of a protocol, and not those of one that asks for more.
+
+    A task can be drawn as an initialisation can, and is none.
+    """
+    names = {*dir(kind), *(part.name for part in fields(kind))}
+    asked = _asked(protocol)
+    fitting = (_asked(other) for other in offered if _asked(other) <= names)
+    return bool(asked) and asked <= names and not any(asked < other for other in fitting)
+
+
+def _asked(protocol: type) -> set[str]:
+    """Return the public names of a protocol; none for a class that is no protocol."""
+    return {
+        name
+        for base in protocol.__mro__
+        if getattr(base, "_is_protocol", False)
+        for name in (*vars(base), *getattr(base, "__annotations__", ()))
+        if not name.startswith("_")
+    }
+
+
+def parse(text: str, what: str, hint: Any, offered: Offered) -> Any:
+    """Read a value from its text by the type of its field, the inverse of `describe`.
+
+    A value of another type is returned as it is: the class whose field it is refuses it.
+    """
+    known = choices_for(hint, offered)
+    if known and not (text.strip().lower() == "none" and type(None) in options_of(hint)):
+        return parse_choice(text, what, known, offered)
+    wants, inside = options_of(hint), text.strip()
+    if any(map(is_tuple, wants)) and (inside[:1], inside[-1:]) in (("(", ")"), ("[", "]")):
+        return tuple(parse(part, what, item_of(hint), offered) for part in split(inside[1:-1]))
+    value = parse_value(text)
+    if str in wants:
+        other = (value is None and type(None) in wants) or (type(value) is int and int in wants)
+        other |= isinstance(value, float) and float in wants
+        return value if other else text.strip()
+    return with_types(value, hint)
+
+
+def parse_choice(text: str, what: str, known: Mapping[str, type], offered: Offered) -> Any:
+    """Read a choice from its text: a class of `known`, with its arguments by their types."""
     name, bracket, inside = text.strip().partition("(")
-    known = kinds[kind]
     if name not in known:
-        raise UserError(f"There is no {kind} called {name!r}. {nearest(name, known)}")
+        raise UserError(f"There is no {what} called {name!r}. {nearest(name, known)}")
     if bracket and not inside.endswith(")"):
-        raise UserError(f"The {kind} {text!r} lacks its closing bracket.")
+        raise UserError(f"The {what} {text!r} lacks its closing bracket.")
     names = [field.name for field in fields(known[name])]
     texts = split(inside[:-1])
     if len(texts) > len(names):
         raise UserError(
-            f"The {kind} {text!r} has {len(texts)} arguments, but {name} takes "
+            f"The {what} {text!r} has {len(texts)} arguments, but {name} takes "
             f"{len(names)}: {', '.join(names) or 'none'}."
         )
+    hints = field_hints(known[name])
     arguments = {
-        field: parse_choice(part, field, kinds) if field in kinds else parse_value(part)
+        field: parse(part, field, hints.get(field), offered)
         for field, part in zip(names, texts, strict=False)
     }
     required = [field.name for field in fields(known[name]) if field.default is MISSING]
     if missing := [field for field in required if field not in arguments]:
         raise UserError(
-            f"The {kind} {text!r} lacks {', '.join(missing)}. "
+            f"The {what} {text!r} lacks {', '.join(missing)}. "
             f"Write {name}({', '.join(f'{field}' for field in required)})."
         )
     return known[name](**arguments)
+
+
+def parse_setting(text: str, axis: str, hint: Any, offered: Offered) -> Any:
+    """Read a value for an axis; it must be of a type that the field there takes."""
+    wants = options_of(hint)
+    if not choices_for(hint, offered) and any(map(is_dataclass, wants)):
+        raise UserError(
+            f"The axis {axis} has no values that can be written here. Set its parts, or declare "
+            "the sweep in a file of your own."
+        )
+    value = parse(text, axis.rpartition(".")[2], hint, offered)
+    if hint is None or (value is None and type(None) in wants) or {bool, str} & {*wants}:
+        return value  # the spec itself refuses what it cannot use
+    if any(map(is_tuple, wants)) and not isinstance(value, tuple) and not {int, float} & {*wants}:
+        raise UserError(
+            f"The axis {axis} takes lists in brackets, but {text!r} was given. "
+            "Write such as (0,1,2)."
+        )
+    if not {int, float} & {*wants} or (isinstance(value, tuple) and any(map(is_tuple, wants))):
+        return value if not any(map(is_literal, wants)) else text.strip()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"The axis {axis} takes numbers, but {text!r} was given. Give a number.")
+    if float not in wants and isinstance(value, float):
+        if not value.is_integer():
+            raise UserError(
+                f"The axis {axis} takes whole numbers, but {text!r} was given. Give a whole number."
+            )
+        return int(value)
+    return value
 
 
 def parse_value(text: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class UserError(ValueError):
@@ -16,7 +17,8 @@ class UserError(ValueError):
 def check_whole(owner: str, least: int, **values: object) -> None:
     """Refuse a value that is not a whole number of at least `least`."""
     for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        whole = isinstance(value, Integral) and not isinstance(value, bool)  # NumPy's too
+        if not whole or int(value) < least:  # type: ignore[call-overload] # it is whole
             raise UserError(f"{owner}: {name}={value!r}. Give a whole number of at least {least}.")
 
 

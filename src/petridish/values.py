@@ -11,8 +11,9 @@ import math
 import sys
 import types
 import typing
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -24,6 +25,7 @@ LATER = {"later": True}
 
 At its default it is left out of the JSON, so that old keys stay valid.
 """
+LOOKED_AT = "__petridish_value__"  # on a value whose fields are known to fit a spec
 RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 # Where the package's values live, imported when one is first read: these rooms import this file.
 ROOMS = ("tasks", "models", "training", "estimator.contenders")
@@ -56,6 +58,28 @@ class Gone:
             "Load the file that defines it."
         )
 
+    @property
+    def refusal(self) -> str:
+        """Why a run with this value is not carried out."""
+        parts = dict(self.parts)
+        kind = None if "code" in parts else known_classes().get(self.kind)
+        if kind is not None:
+            return (
+                f"This run has {self.kind} of version {parts.get('version', 1)}, and this "
+                f"petridish has version {version_of(kind)}: the run can be looked at, but not "
+                "carried out."
+            )
+        return (
+            f"The class {self.kind} of this run is not here, or its code is not what it was: the "
+            "run can be looked at, but not carried out. Load the file that defines it."
+        )
+
+
+def version_of(kind: type) -> int:
+    """Return the version of a class: it rises when its values come to compute something else."""
+    version = getattr(kind, "version", 1)
+    return version if isinstance(version, int) else 1
+
 
 def is_left_out(part: Field[Any], value: object) -> bool:
     """Say whether a field came after runs were stored, and stands at its default."""
@@ -79,6 +103,8 @@ def plain(value: object) -> Any:
                 f"{type(value).__name__}: the field {reserved[0]!r} has a name that specs use "
                 "themselves. Choose another."
             )
+        if (version := version_of(type(value))) > 1:  # the first is not written: old keys hold
+            parts["version"] = version
         if code := named_code(type(value)):
             parts["code"] = code
         return {"type": type(value).__name__, **parts}
@@ -108,45 +134,85 @@ def read(value: Any, hint: Any = None) -> Any:
     JSON has one kind of number and of list: a field for a float reads 2 as 2.0, and lists are
     tuples.
     """
-    options = typing.get_args(hint) if _is_union(hint) else (hint,)
     if isinstance(value, dict):
         return _read_object(value)
     if isinstance(value, list):
-        items = _item_hints(value, [typing.get_args(each) for each in options if _is_tuple(each)])
+        items = item_hints(value, hint)
         return tuple(read(part, item) for part, item in zip(value, items, strict=True))
-    if value == "inf" and str not in options:
+    if value == "inf" and str not in options_of(hint):
         return math.inf
-    if isinstance(value, str) and str not in options and value in _shorts():
-        return _shorts()[value]()
+    return with_types(value, hint)
+
+
+def with_types(value: Any, hint: Any) -> Any:
+    """Return a number as a float, and a list as a tuple, where the field asks for one."""
+    options = options_of(hint)
+    if isinstance(value, tuple | list) and any(map(is_tuple, options)):
+        items = item_hints(value, hint)
+        return tuple(with_types(part, item) for part, item in zip(value, items, strict=True))
     if type(value) is int and float in options and int not in options:
         return float(value)
     return value
 
 
-def _item_hints(value: list[Any], tuples: list[tuple[Any, ...]]) -> list[Any]:
-    """Return the hint for each part of a list, from the arguments of the tuples that it may be.
-
-    `tuple[float, ...]` asks the same of every part, `tuple[str, float]` something of each. Where
-    both pairs and numbers may stand, the parts say which.
-    """
-    nested = bool(value) and isinstance(value[0], list)
-    for arguments in tuples:
-        endless = len(arguments) == 2 and arguments[1] is Ellipsis
-        hints = [arguments[0]] * len(value) if endless else list(arguments)
-        if len(hints) == len(value) and (not nested or _is_tuple(hints[0])):
-            return hints
-    return [None] * len(value)
-
-
-@cache
-def _shorts() -> dict[str, type]:
-    """Return the package's classes that have a short text, by it."""
-    return {kind.short: kind for kind in known_classes().values() if "short" in vars(kind)}  # type: ignore[attr-defined]
+def hint_at(value: object, path: str) -> Any:
+    """Return the type that the field at a path into a value asks for; None if it names none."""
+    *inside, last = path.split(".")
+    for name in inside:
+        value = getattr(value, name)
+    kind: type = type(value)
+    return None if kind is Gone else field_hints(kind).get(last)
 
 
 def learn(module: types.ModuleType) -> None:
     """Let `read` find the classes that a user's file defines."""
     _learned[module.__name__] = module
+
+
+def as_value(value: Any, owner: str, name: str) -> Any:
+    """Return a field's value with NumPy's numbers as Python's, and lists as tuples.
+
+    What a spec cannot hold is refused, by the class and the field that hold it.
+    """
+    if value is None or type(value) in (bool, int, float, str) or isinstance(value, Gone):
+        return value
+    if isinstance(value, tuple | list):
+        found = tuple(as_value(part, owner, name) for part in value)
+        same = isinstance(value, tuple) and all(a is b for a, b in zip(found, value, strict=True))
+        return value if same else found
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _as_values(value, owner, name)
+    if isinstance(value, bool | int | float | str):
+        return value  # a subclass, such as an enumeration of words
+    raise UserError(
+        f"{owner}: {name} holds a value of the type {type(value).__name__}, which is no part of a "
+        "spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
+    )
+
+
+def was_looked_at(value: object) -> bool:
+    """Say whether `as_value` has returned this value before."""
+    return LOOKED_AT in getattr(value, "__dict__", ())
+
+
+def _as_values(value: Any, owner: str, name: str) -> Any:
+    kind: type = type(value)
+    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise UserError(
+            f"{owner}: {name}={value!r} is not an instance of a frozen dataclass. Give one; "
+            "docs/extend.md shows how."
+        )
+    if was_looked_at(value):
+        return value
+    given = {part.name: getattr(value, part.name) for part in fields(value)}
+    found = {part: as_value(inner, kind.__name__, part) for part, inner in given.items()}
+    if changed := {part: inner for part, inner in found.items() if inner is not given[part]}:
+        value = replace(value, **changed)
+    with suppress(AttributeError):  # a class with slots is looked at again
+        object.__setattr__(value, LOOKED_AT, True)
+    return value
 
 
 def find_gone(value: object) -> Gone | None:
@@ -178,7 +244,13 @@ def _read_object(written: dict[str, Any]) -> Any:
     name, code = written["type"], written.get("code", "")
     kind = _users_class(name, code) if code else known_classes().get(name)
     parts = {part: inner for part, inner in written.items() if part != "type"}
-    if kind is None:
+    version = written.get("version", 1)
+    if kind is not None and version > version_of(kind):
+        raise UserError(
+            f"This spec has {name} of version {version}, and this petridish has version "
+            f"{version_of(kind)}. Upgrade petridish."
+        )
+    if kind is None or version < version_of(kind):  # what it computed is not here any more
         return Gone(name, tuple((part, read(inner)) for part, inner in parts.items()))
     own = {part: inner for part, inner in parts.items() if part not in RESERVED}
     known = [part.name for part in fields(kind)]
@@ -187,13 +259,13 @@ def _read_object(written: dict[str, Any]) -> Any:
             f"This spec has {name} with the field {unknown[0]!r}, which this petridish does not "
             "know: a newer one wrote it. Upgrade petridish."
         )
-    hints = _hints(kind)
+    hints = field_hints(kind)
     return kind(**{part: read(inner, hints.get(part)) for part, inner in own.items()})
 
 
 def _users_class(name: str, code: str) -> type | None:
     """Find a class of a file that was loaded, or of the notebook or script that is running."""
-    for module in (*_learned.values(), sys.modules.get("__main__")):
+    for module in _users_modules():
         kind = getattr(module, name, None)
         if isinstance(kind, type) and is_dataclass(kind):
             with suppress(UserError):  # a class that has no name of its own is not the one
@@ -202,8 +274,26 @@ def _users_class(name: str, code: str) -> type | None:
     return None
 
 
+def users_classes() -> list[type]:
+    """Return the choices that users' files, or the running notebook or script, define."""
+    return [
+        kind
+        for module in _users_modules()
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and is_dataclass(kind)
+        and kind.__module__ == module.__name__
+        and isinstance(getattr(kind, "name", None), str)
+    ]
+
+
+def _users_modules() -> list[types.ModuleType]:
+    running = sys.modules.get("__main__")
+    return [*_learned.values(), *([running] if running else [])]
+
+
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
+def field_hints(kind: type) -> dict[str, Any]:
     """Return the types of a class's fields; of a hint that cannot be evaluated, its default's."""
     try:
         return typing.get_type_hints(kind)
@@ -213,9 +303,37 @@ def _hints(kind: type) -> dict[str, Any]:
         }
 
 
-def _is_union(hint: object) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+def options_of(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the one type that a hint is."""
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
 
 
-def _is_tuple(hint: object) -> bool:
+def is_tuple(hint: object) -> bool:
+    """Say whether a hint is for tuples of something."""
     return typing.get_origin(hint) is tuple and bool(typing.get_args(hint))
+
+
+def is_literal(hint: object) -> bool:
+    """Say whether a hint names its values."""
+    return typing.get_origin(hint) is typing.Literal
+
+
+def item_of(hint: Any) -> Any:
+    """Return the type of a tuple's parts, of the first tuple that a hint allows."""
+    return next((typing.get_args(each)[0] for each in options_of(hint) if is_tuple(each)), None)
+
+
+def item_hints(value: Sequence[Any], hint: Any) -> list[Any]:
+    """Return the type that a hint asks of each part of a tuple.
+
+    `tuple[float, ...]` asks the same of every part, `tuple[str, float]` something of each. Where
+    both numbers and pairs may stand, the parts say which.
+    """
+    nested = bool(value) and isinstance(value[0], tuple | list)
+    for arguments in (typing.get_args(each) for each in options_of(hint) if is_tuple(each)):
+        endless = arguments[1:] == (Ellipsis,)
+        items = [arguments[0]] * len(value) if endless else list(arguments)
+        if len(items) == len(value) and (not nested or any(map(is_tuple, options_of(items[0])))):
+            return items
+    return [None] * len(value)

@@ -36,8 +36,9 @@ def report(
 ) -> int:
     """Write one self-contained HTML page of verdicts and figures."""
     from petridish.chapters import EXPERIMENTS
+    from petridish.store import Store
 
-    reading = read_runs(store, curves=True)
+    reading = read_runs(store)
     experiments = [find_experiment(name) for name in names or EXPERIMENTS]
     parts = [
         (experiment, scale, sweep)
@@ -51,16 +52,17 @@ def report(
             f"The store {store} has no runs of {wanted}, or of too few of its cells. "
             "Run `petridish run ID` first."
         )
+    if any(sweep.keeps_curves for _, _, sweep in parts):
+        reading = Store(store).read(curves=True)
     typer.echo(str(write_report(parts, store, out, reading)))
     return exit_code(reading.problems)
 
 
 def _mostly_run(sweep: Sweep, table: pl.DataFrame) -> bool:
     """Say whether most cells of a sweep have runs: others only share some with another sweep."""
-    from petridish.training import SEED_TEXT, cell_text
+    from petridish.training import cell_text
 
-    runs = sweep.among(table)
-    found = set(runs["spec"].str.replace(SEED_TEXT, ""))
+    found = set(sweep.among(table)["cell"].unique())
     cells = [cell_text(spec) in found for spec, _ in sweep.cells()]
     return sum(cells) > len(cells) / 2
 

@@ -61,7 +61,7 @@ def run(
         jobs=jobs,
         adaptive=adaptive,
     )
-    reading = read_runs(store, curves=sweep.base.evaluation.curves)
+    reading = read_runs(store, curves=sweep.keeps_curves)
     runs = sweep.among(reading.table)
     verdicts = experiment.judge(runs)
     if json:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.choices import name_of
 from petridish.figures.style import INK, NothingToDraw, caption, house_style, sample_label
+from petridish.models import OverSparse, Uniform
+from petridish.training import read_cell
+from petridish.values import Gone
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,9 +38,12 @@ def _layout(table: pl.DataFrame) -> _Layout:
     rows, columns = set(), set()
     keys = {}
     names = ["task", "init", *(["task.n", "task.k"] if parity else [])]
-    for task, init, *size in set(table.select(names).iter_rows()):
+    distinct = table.unique(names, keep="first").select(*names, "cell")
+    for task, init, *size, cell in distinct.iter_rows():
         row = (size[0],) if parity else (task,)
-        column = (init != "uniform", *_natural(init), *size[1:])  # the dense start first
+        start = read_cell(cell).init
+        # The dense start first, then sparse(4) before sparse(16).
+        column = (start != Uniform(), name_of(start), tuple(_numbers(start)), *size[1:])
         rows.add(row)
         columns.add(column)
         keys[task, init] = (row, column)
@@ -49,9 +55,16 @@ def _layout(table: pl.DataFrame) -> _Layout:
     return _Layout(ordered_rows, ordered_columns, places)
 
 
-def _natural(init: str) -> tuple[str, tuple[int, ...]]:
-    """Give what sorts sparse(4) before sparse(16)."""
-    return init.partition("(")[0], tuple(int(number) for number in re.findall(r"\d+", init))
+def _numbers(value: Any) -> Iterator[float]:
+    """Yield the numbers among a choice's arguments, and theirs."""
+    if isinstance(value, Gone):
+        for _, part in value.parts:
+            yield from _numbers(part)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _numbers(getattr(value, field.name))
+    elif isinstance(value, int | float):
+        yield value
 
 
 def _draw(
@@ -144,9 +157,9 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
 
 def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw the success of Theorem 4's algorithm over (m, r), a panel for each sparsity s."""
-    import polars as pl
+    from petridish.rules.specs import where
 
-    runs = table.filter(pl.col("init").str.starts_with("over_sparse"))
+    runs = where(table, lambda spec: isinstance(spec.init, OverSparse))
     if runs.is_empty():
         raise NothingToDraw("There are no runs of Theorem 4's algorithm. Run `petridish run PF-7`.")
     return success_heat_map(runs, title)

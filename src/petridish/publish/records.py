@@ -1,8 +1,11 @@
 """Records: what is kept of an experiment in the repository, small and complete.
 
-`runs.parquet` has a row for every run, without keys and specs, and without curves and weights but
-for those that its claims are judged by: with it alone every verdict and figure of a frontier can be
+`runs.parquet` has a row for every run, without its key, and without curves and weights but for
+those that its claims are judged by. Its column `cell` is a place in the list `cells.json` of the
+distinct specs without their seeds. With these two every verdict and figure of a frontier can be
 made again. `summary.csv` has a row for every cell, for reading.
+
+Older records have no `cells.json`: their cells are made from the sweep in `spec.json`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from numpy.typing import NDArray
 
 from petridish import __version__
 from petridish.errors import UserError
-from petridish.training import plain
+from petridish.training import cell_text, flat
+from petridish.values import hint_at, plain, read
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,11 +31,11 @@ if TYPE_CHECKING:
     from petridish.rules.claims import Verdict
     from petridish.sweeps import Sweep
 
-LEFT_OUT = ("key", "spec")  # long, and made from the other columns
+LEFT_OUT = ("key",)  # long, and made from cell and seed
 ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
 VERY_MANY = 100_000
 ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
-PROVENANCE = ("version", "commit", "clean", "engine")
+PROVENANCE = ("version", "commit", "clean", "engine", "engine_version")
 
 
 def lighter(runs: pl.DataFrame) -> pl.DataFrame:
@@ -163,7 +167,7 @@ def write_record(
             "id": experiment.id,
             "scale": scale,
             "source": experiment.source,
-            "sweep": _sweep(sweep),
+            "sweep": plain_sweep(sweep),
             "runs": len(runs),
             "of": len(sweep),
             "model_steps": int(runs["steps"].sum()),
@@ -181,10 +185,9 @@ def write_record(
             (folder / name).write_text(text + "\n", encoding="utf-8")
             files.append(folder / name)
         kept = slim(runs, experiment.keeps)
-        kept.write_parquet(folder / "runs.parquet", compression_level=19)
+        files += _write_runs(kept, folder)
         small = {"summary": summary(kept)}
         small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}
-        files.append(folder / "runs.parquet")
         for name, table in small.items():
             table.write_csv(folder / f"{name}.csv")
             files.append(folder / f"{name}.csv")
@@ -198,27 +201,105 @@ def write_record(
     return files
 
 
-def _sweep(sweep: Sweep) -> dict[str, Any]:
-    axes = {name: _values(values) for name, values in sweep.axes.items()}
+def _write_runs(runs: pl.DataFrame, folder: Path) -> list[Path]:
+    """Write the runs, each with the place of its cell in a list of the distinct cells."""
+    import polars as pl
+
+    cells = runs["cell"].unique(maintain_order=True).cast(pl.String).to_list()
+    places = {cell: place for place, cell in enumerate(cells)}
+    listed = folder / "cells.json"
+    listed.write_text("[\n" + ",\n".join(cells) + "\n]\n", encoding="utf-8")
+    kept = runs.with_columns(
+        pl.col("cell").cast(pl.String).replace_strict(places, return_dtype=pl.UInt32)
+    )
+    kept.write_parquet(folder / "runs.parquet", compression_level=19)
+    return [listed, folder / "runs.parquet"]
+
+
+def plain_sweep(sweep: Sweep) -> dict[str, Any]:
+    """Return a sweep as JSON."""
+    axes = {name: _plain_axis(values) for name, values in sweep.axes.items()}
     return {
         "base": plain(sweep.base),
         "axes": axes,
-        "also": [_sweep(part) for part in sweep.also],
+        "also": [plain_sweep(part) for part in sweep.also],
     }
 
 
-def _values(values: Sequence[Any]) -> Any:
-    """Give the values of an axis; of very many whole numbers on end, the first and the last."""
+def _plain_axis(values: Sequence[Any]) -> Any:
+    """Return the values of an axis; of many consecutive whole numbers, the first and the last."""
     if isinstance(values, range) and values.step == 1 and len(values) > 100:
         return f"{values[0]}..{values[-1]}"
     return [plain(value) for value in values]
 
 
+def read_sweep(written: dict[str, Any]) -> Sweep:
+    """Return the sweep that `plain_sweep` has written, by the types of the fields on its axes."""
+    from petridish.sweeps import Sweep
+
+    base = read(written["base"])
+    axes = {
+        path: _read_axis(values, hint_at(base, path)) for path, values in written["axes"].items()
+    }
+    return Sweep(base, axes, tuple(map(read_sweep, written["also"])))
+
+
+def _read_axis(values: Any, hint: Any) -> Sequence[Any]:
+    if isinstance(values, str):
+        first, last = values.split("..")
+        return range(int(first), int(last) + 1)
+    return tuple(read(value, hint) for value in values)
+
+
 def read_record(folder: Path) -> pl.DataFrame:
-    """Read the runs of a record."""
+    """Read the runs of a record, with the text of their cells in the column `cell`."""
     import polars as pl
 
-    path = folder / "runs.parquet"
+    path, listed, spec = (folder / name for name in ("runs.parquet", "cells.json", "spec.json"))
     if not path.is_file():
         raise UserError(f"There is no record {folder}. Give a folder with runs.parquet in it.")
-    return pl.read_parquet(path)
+    runs = pl.read_parquet(path)
+    if "cell" not in runs.columns:
+        return _with_cells(runs, read_sweep(json.loads(spec.read_text(encoding="utf-8"))["sweep"]))
+    cells = [json.dumps(cell) for cell in json.loads(listed.read_text(encoding="utf-8"))]
+    found = pl.Series(cells, dtype=pl.Categorical)
+    return runs.with_columns(cell=found.gather(runs["cell"]))
+
+
+def _with_cells(runs: pl.DataFrame, sweep: Sweep) -> pl.DataFrame:
+    """Find the cell of every run among those of a sweep, by all columns that both have.
+
+    They are compared as text: a column that takes numbers and words was stored as text.
+    """
+    import polars as pl
+
+    fields = {cell_text(spec): flat(spec) for spec, _ in sweep.cells()}
+    known = {name for columns in fields.values() for name in columns}
+    shared = [name for name in runs.columns if name in known and name != "seed"]
+    alike: dict[tuple[str, ...], str] = {}
+    for cell, columns in fields.items():
+        found = tuple(_as_text(columns.get(name)) for name in shared)
+        if alike.setdefault(found, cell) != cell:
+            raise UserError(
+                f"Two cells of this record have the same columns: {cell} and {alike[found]}."
+            )
+    distinct = runs.select(shared).unique(maintain_order=True)
+    texts = []
+    for row in distinct.iter_rows():
+        found = tuple(map(_as_text, row))
+        if found not in alike:
+            shown = ", ".join(f"{name}={value}" for name, value in zip(shared, row, strict=True))
+            raise UserError(f"This record has runs that are not of its sweep: {shown}.")
+        texts.append(alike[found])
+    named = distinct.with_columns(cell=pl.Series(texts, dtype=pl.Categorical))
+    return runs.join(named, on=shared, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _as_text(value: Any) -> str:
+    """Write a field as text, the same whether it was stored as a number or as text."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_text, value))}]"
+    try:
+        return str(float(value))
+    except (TypeError, ValueError):
+        return str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -76,16 +76,33 @@ def grid(table: pl.DataFrame, *, rows: str, columns: str, strata: Sequence[str])
     """Lay runs out as one grid a stratum."""
     if clash := mixed(table, [*strata, rows, columns]):
         raise UserError(f"{clash[0].upper()}{clash[1:]}.")
-    keys: list[tuple[Any, ...]] = sorted(set(table.select(strata).iter_rows())) if strata else [()]
-    conditions = [sorted(set(table[name])) for name in (rows, columns, "seed")]
-    places = [{value: i for i, value in enumerate(axis)} for axis in (keys, *conditions)]
-    outcome = np.full([len(index) for index in places], np.nan)
-    names = [*strata, rows, columns, "seed", "outcome"]
-    for *key, row, column, seed, ending in table.select(names).iter_rows():
-        values = (tuple(key), row, column, seed)
-        place = tuple(index[value] for index, value in zip(places, values, strict=True))
-        outcome[place] = ending == "SOLVED"
-    return Grid(keys, conditions[0], conditions[1], conditions[2], outcome)
+    axes = [ordered(table, names) for names in (strata, (rows,), (columns,), ("seed",))]
+    outcome = np.full([len(values) for values, _ in axes], np.nan)
+    outcome[tuple(places for _, places in axes)] = (table["outcome"] == "SOLVED").to_numpy()
+    conditions = [[value for (value,) in values] for values, _ in axes[1:]]
+    return Grid(axes[0][0], conditions[0], conditions[1], conditions[2], outcome)
+
+
+def ordered(
+    table: pl.DataFrame,
+    columns: Sequence[str],
+    key: Callable[[tuple[Any, ...]], Any] | None = None,
+) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
+    """Return the distinct values of some columns, sorted, and the place of each row among them."""
+    import polars as pl
+
+    if not columns:
+        return [()], np.zeros(len(table), np.int64)
+    distinct = table.select(columns).unique(maintain_order=True)
+    found = list(distinct.iter_rows())
+    order = sorted(range(len(found)), key=lambda i: found[i] if key is None else key(found[i]))
+    places = np.empty(len(found), np.int64)
+    places[order] = np.arange(len(found))
+    named = distinct.with_columns(pl.Series("place of a row", places))
+    rows = table.select(columns).join(
+        named, on=list(columns), how="left", nulls_equal=True, maintain_order="left"
+    )
+    return [found[i] for i in order], rows["place of a row"].to_numpy()
 
 
 def compared(

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from petridish.errors import UserError
 from petridish.rules.cells import mixed
 from petridish.statistics.estimate import anytime_interval
+from petridish.tasks import SparseParity
+from petridish.training import RunSpec, read_cell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -161,23 +163,23 @@ def _options(cell: pl.DataFrame, target: float) -> list[Mixture]:
                 runs=runs,
                 restarts_low=restarts_needed(high, target),
                 restarts_high=restarts_needed(low, target),
-                bound=_least_compute(first, target),
+                bound=_least_compute(read_cell(first["cell"]), target),
             )
         )
     return found
 
 
-def _least_compute(run: dict[str, Any], target: float) -> float:
+def _least_compute(spec: RunSpec, target: float) -> float:
     """Give Proposition 3's least width × steps × restarts at the run's m, for a sparse parity.
 
     A neuron has n + 2 parameters, and R restarts are one network of R times as many.
     """
     from petridish.theory.pareto.bounds import sq_bound
 
-    if not str(run["task"]).startswith("sparse_parity("):
+    if not isinstance(spec.task, SparseParity):
         return math.nan
-    n, k = int(run["task.n"]), int(run["task.k"])
-    return sq_bound(n, k) * target / (float(run["data.m"]) * (n + 2))
+    n, k = spec.task.n, spec.task.k
+    return sq_bound(n, k) * target / (spec.data.m * (n + 2))
 
 
 def _undominated(resources: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.rules.cells import mixed
+from petridish.rules.cells import mixed, ordered
 from petridish.rules.claims import Finding, Judgement, by_interval, nothing
 from petridish.statistics.estimate import FEWEST
 
@@ -28,17 +29,13 @@ def solved_times(
 
     NaN where no run was made. Gives the strata and the conditions too.
     """
-    strata = sorted(set(table.select(within).iter_rows()), key=_sortable)
-    conditions, seeds = sorted(set(table[along])), sorted(set(table["seed"]))
-    places = [{value: i for i, value in enumerate(axis)} for axis in (strata, conditions, seeds)]
-    times = np.full([len(axis) for axis in places], np.nan)
-    for *key, condition, seed, time in table.select(
-        *within, along, "seed", "solved_at"
-    ).iter_rows():
-        values = (tuple(key), condition, seed)
-        place = tuple(index[value] for index, value in zip(places, values, strict=True))
-        times[place] = math.inf if time is None else max(time, 1)
-    return strata, conditions, times
+    strata, stratum = ordered(table, within, _sortable)
+    conditions, condition = ordered(table, (along,))
+    seeds, seed = ordered(table, ("seed",))
+    times = np.full([len(strata), len(conditions), len(seeds)], np.nan)
+    solved_at = table["solved_at"].cast(float).clip(1).fill_null(math.inf)
+    times[stratum, condition, seed] = solved_at.to_numpy()
+    return strata, [value for (value,) in conditions], times
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -211,12 +208,11 @@ class Valley:
         deep = "success" if self.score == "success" else "median time, as a ratio"
         quantity = f"depth of the deepest valley in {deep}"
         strata, conditions, times = solved_times(table, along=self.along, within=self.within)
+        enough = (~np.isnan(times)).sum(axis=2) >= 2  # (stratum, condition)
         pairs = [
             (k, i, j)
             for k in range(len(strata))
-            for i in range(len(conditions))
-            for j in range(i + 1, len(conditions))
-            if min((~np.isnan(times[k, [i, j]])).sum(axis=1)) >= 2
+            for i, j in itertools.combinations(np.flatnonzero(enough[k]).tolist(), 2)
         ]
         if not pairs:
             return nothing(quantity, f"needs two values of {self.along} with two seeds each")
@@ -226,11 +222,13 @@ class Valley:
         corrected = holm([*falls, *rises])
         fell = {pair for pair, p in zip(pairs, corrected, strict=False) if p < level}
         rose = {pair for pair, p in zip(pairs, corrected[len(pairs) :], strict=True) if p < level}
+        ends: dict[tuple[int, int], list[int]] = {}
+        for k, low, last in rose:
+            ends.setdefault((k, low), []).append(last)
         found = [
             (self._depth(cells[k], first, low, last), k, first, low, last)
             for k, first, low in fell
-            for k2, low2, last in rose
-            if (k2, low2) == (k, low)
+            for last in ends.get((k, low), ())
         ]
         n = int((~np.isnan(times)).sum())
         if not found:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from petridish.training.screen import log_choose
+from numpy.typing import ArrayLike, NDArray
 
 Counts = NDArray[Any]
 
@@ -60,16 +59,24 @@ def _effective(weight: Counts) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
+@lru_cache(maxsize=65_536)  # cells of few runs are compared with many others, which are alike
 def decrease_test(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Test by Fisher whether success fell: one-sided exact p-value of «(solved, runs) or worse»."""
     (s1, n1), (s2, n2) = before, after
     solved, runs = s1 + s2, n1 + n2
-    whole = log_choose(runs, n2)
-    tail = sum(
-        math.exp(log_choose(solved, i) + log_choose(runs - solved, n2 - i) - whole)
-        for i in range(max(0, n2 - (runs - solved)), s2 + 1)
-    )
-    return min(1.0, tail)
+    if s2 < max(0, n2 - (runs - solved)):
+        return 0.0
+    i = np.arange(max(0, n2 - (runs - solved)), s2 + 1)
+    ways = _log_choose(solved, i) + _log_choose(runs - solved, n2 - i)
+    return min(1.0, float(np.exp(ways - _log_choose(runs, n2)).sum()))
+
+
+def _log_choose(n: ArrayLike, k: ArrayLike) -> Any:
+    """Return the logarithm of C(n, k), entry by entry."""
+    from scipy.special import gammaln  # slow to import
+
+    chosen = np.asarray(k)
+    return gammaln(np.add(n, 1)) - gammaln(chosen + 1) - gammaln(np.subtract(n, chosen) + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

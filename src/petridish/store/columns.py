@@ -1,9 +1,13 @@
-"""Records as a table: one row a run, one column a spec field."""
+"""Records as a table: one row per run, one column per spec field.
+
+The column `cell` has the run's spec without its seed, as JSON: `read_cell` makes the object of it.
+The columns of spec fields are made from the objects of the distinct cells. Shards have them too,
+for readers such as DuckDB and R; here they are not read from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from petridish.store.provenance import provenance
-from petridish.training import (
-    INSTRUMENTS,
-    Data,
-    Evaluation,
-    RunRecord,
-    Training,
-    flat,
-    flatten,
-    run_key,
-    spec_text,
-)
-from petridish.values import LATER
+from petridish.training import ENGINES, INSTRUMENTS, RunRecord, cell_text, flat, run_key
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -34,11 +27,13 @@ FIXED: dict[str, Any] = {
     "train_loss": pl.Float64,
     "seconds": pl.Float64,
     "engine": pl.String,
+    "engine_version": pl.Int64,
     "version": pl.String,
     "commit": pl.String,
     "clean": pl.Boolean,
-    "spec": pl.String,
+    "cell": pl.Categorical,
 }
+SEED = {"seed": pl.Int128}  # up to 2^64 − 1; in a table of smaller ones it is an Int64
 CURVES: dict[str, Any] = {
     "curve.step": pl.List(pl.Int64),
     "curve.train_loss": pl.List(pl.Float64),
@@ -52,34 +47,22 @@ CURVES: dict[str, Any] = {
 ARRAY = pl.Struct({"shape": pl.List(pl.Int64), "values": pl.List(pl.Float64)})
 
 
-def is_roomy(name: str) -> bool:
-    """Return whether a column is long and seldom asked for: a curve, an array, weights."""
-    return name.startswith(("curve.", "array.", "weights"))
-
-
-def came_later() -> dict[str, Any]:
-    """Give the columns that specs gained after runs were stored, with what those runs did."""
-    columns: dict[str, Any] = {}
-    for name, part in (("data", Data()), ("training", Training()), ("evaluation", Evaluation())):
-        for each in fields(part):
-            if each.metadata == LATER:
-                flatten(f"{name}.{each.name}", each.default, columns)
-    return {name: value for name, value in columns.items() if value is not None and value != []}
-
-
 def to_table(records: Sequence[RunRecord]) -> pl.DataFrame:
     """Lay records out as a table, in the order given."""
+    specs = {cell_text(record.spec): record.spec for record in records}
     rows = [_row(record) for record in records]
-    known = FIXED | CURVES
+    known = FIXED | SEED | CURVES
     others = {name: _type(name) for row in rows for name in row if name not in known}
-    short = {name: kind for name, kind in others.items() if not is_roomy(name)}
-    return pl.DataFrame(rows, schema=FIXED | short | CURVES | others, infer_schema_length=None)
+    measured = {name: kind for name, kind in others.items() if not is_kept(name)}
+    ends = pl.DataFrame(rows, schema=FIXED | SEED | measured | CURVES | others)
+    return with_fields(ends, {cell: flat(spec) for cell, spec in specs.items()})
 
 
 def _type(name: str) -> Any:
-    """Return the type of a column that is known by its prefix; of others their values tell."""
+    """Return the type of a column whose name is a run's own, by its prefix."""
+    prefix = name.partition(".")[0]
     kinds = {"curve": pl.List(pl.Float64), "array": ARRAY, "final": pl.Float64}
-    return kinds.get(name.partition(".")[0], pl.Int64 if name.startswith("reached.") else None)
+    return kinds.get(prefix, pl.Int64)
 
 
 def _row(record: RunRecord) -> dict[str, Any]:
@@ -94,9 +77,10 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "train_loss": record.train_loss,
         "seconds": record.seconds,
         "engine": record.engine,
+        "engine_version": ENGINES[record.engine].version,
         **provenance(),
-        "spec": spec_text(record.spec),
-        **flat(record.spec),
+        "cell": cell_text(record.spec),
+        "seed": record.spec.seed,
         **{f"final.{name}": value for name, value in record.final.items() if name != "test_error"},
         **{f"reached.{name}": step for name, step in record.reached.items()},
         "curve.step": curves.step or None,
@@ -112,3 +96,52 @@ def _array(readings: Sequence[NDArray[Any]]) -> dict[str, Any]:
     """Return the readings of an instrument as one array, the reading first."""
     stacked = np.stack(readings)
     return {"shape": list(stacked.shape), "values": stacked.ravel().tolist()}
+
+
+def with_fields(ends: pl.DataFrame, cells: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Add the columns of spec fields, given those of every cell; curves and weights stay last."""
+    fields = cell_fields(cells)
+    whole = ends.join(fields, on="cell", how="left", maintain_order="left")
+    largest: Any = whole["seed"].max()
+    small = largest is None or largest < 2**63
+    first = [name for name in FIXED if name in ends.columns]
+    last = [name for name in ends.columns if name not in FIXED and name != "seed"]
+    return whole.select(
+        *first,
+        *fields.drop("cell").columns,
+        pl.col("seed").cast(pl.Int64 if small else pl.UInt64),
+        *last,
+    )
+
+
+def cell_fields(cells: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Return a table with one row per cell: its text, and a column for every field but the seed."""
+    names = dict.fromkeys(name for fields in cells.values() for name in fields if name != "seed")
+    texts = pl.Series("cell", list(cells), dtype=pl.Categorical)
+    columns = [_column(name, [row.get(name) for row in cells.values()]) for name in names]
+    return pl.DataFrame([texts, *columns])
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Make a column; one of text where classes give a field's name several meanings.
+
+    Such as a number here, and a list there.
+    """
+    if len({_kind(value) for value in values if value is not None}) > 1:
+        return pl.Series(name, [None if v is None else str(v) for v in values], dtype=pl.String)
+    return pl.Series(name, values, strict=False)
+
+
+def _kind(value: object) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
+def is_kept(name: str) -> bool:
+    """Return whether a column holds curves, arrays or weights: large, and seldom asked for."""
+    return name.startswith(("curve.", "array.", "weights"))
+
+
+def is_measured(name: str) -> bool:
+    """Return whether a column holds a metric at the end, or the step of a threshold."""
+    return name.startswith(("final.", "reached."))

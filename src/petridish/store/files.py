@@ -13,17 +13,20 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from petridish.errors import UserError
-from petridish.store.columns import FIXED, came_later, is_roomy, to_table
-from petridish.training import SCHEMA, RunRecord
+from petridish.store.columns import FIXED, SEED, is_kept, is_measured, to_table, with_fields
+from petridish.training import RunRecord, flat, read_cell
+from petridish.values import find_gone
 
+SCHEMA = 3  # rises when shards come to be written in another way
 _SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")
 _SCHEMA_KEY = "petridish.schema"
 
@@ -34,7 +37,7 @@ class StoreError(UserError):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a store holds: one row a key, and a sentence about each file that was passed over."""
+    """What a store holds: one row per key, and a sentence about each file that was passed over."""
 
     table: pl.DataFrame
     problems: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class Store:
         self.folder = folder
         self._seen: set[Path] = set()  # shards whose keys are known
         self._keys: set[str] = set()
+        self._endings = pl.DataFrame(schema={"key": pl.String, "outcome": pl.String})
 
     def prepare(self) -> None:
         """Make the folder, and refuse one that cannot be written, before anything is trained."""
@@ -75,7 +79,9 @@ class Store:
     def write_table(self, table: pl.DataFrame) -> Path:
         """Keep rows as one new shard: aside, flushed, then renamed."""
         buffer = io.BytesIO()
-        table.write_parquet(buffer, metadata={_SCHEMA_KEY: str(SCHEMA)})
+        table.cast({pl.Categorical: pl.String}).write_parquet(
+            buffer, metadata={_SCHEMA_KEY: str(SCHEMA)}
+        )
         content = buffer.getvalue()
         name = f"{time.time_ns():016x}-{_digest(content)}.parquet"
         path, part = self.folder / name, self.folder / f".{name}.part"
@@ -97,61 +103,97 @@ class Store:
         return path
 
     def read(self, *, curves: bool = False) -> Reading:
-        """Read every shard; a torn or foreign file is passed over, and named."""
-        shards = self.shards()
-        return self._read(shards, curves=curves)
+        """Read every shard; a torn or foreign file is passed over, and named.
 
-    def _read(self, shards: Sequence[Path], *, curves: bool) -> Reading:
-        tables, problems = [], []
-        for path in shards:
+        Curves and weights are read if they are asked for.
+        """
+        tables: list[pl.DataFrame] = []
+        problems: list[str] = []
+        fields: dict[str, dict[str, Any]] = {}
+        for shard in self._shards(self.shards(), problems):
+            ends = shard.ends(curves=curves)
+            tables.append(ends)
+            fields |= shard.fields(cell for cell in ends["cell"].unique() if cell not in fields)
+        if not tables:
+            return Reading(with_fields(pl.DataFrame(schema=FIXED | SEED), {}), tuple(problems))
+        whole = pl.concat(tables, how="diagonal_relaxed")
+        unique = whole.unique(subset="key", keep="first", maintain_order=True)
+        return Reading(with_fields(unique, fields), tuple(problems))
+
+    def endings(self) -> pl.DataFrame:
+        """Return key and outcome of all runs, reading only the shards that came since."""
+        fresh = [path for path in self.shards() if path not in self._seen]
+        self._seen.update(fresh)
+        found = [shard.columns("key", "outcome") for shard in self._shards(fresh, [])]
+        self._keys.update(*(table["key"] for table in found))
+        self._endings = pl.concat([self._endings, *found])
+        return self._endings
+
+    def keys(self) -> set[str]:
+        """Return the keys of all runs, reading only the shards that came since this was asked."""
+        self.endings()
+        return self._keys
+
+    def _shards(self, paths: Sequence[Path], problems: list[str]) -> Iterator[_Shard]:
+        """Open shards; a sentence about each that cannot be read is added to `problems`."""
+        for path in paths:
             try:
-                table = _read_shard(path)
+                shard = _open(path)
             except _Unreadable as problem:
                 problems.append(str(problem))
                 continue
-            if table is not None:
-                roomy = [] if curves else [name for name in table.columns if is_roomy(name)]
-                tables.append(table.drop(roomy))
-        if not tables:
-            return Reading(pl.DataFrame(schema=FIXED), tuple(problems))
-        whole = pl.concat(_reconciled(tables), how="diagonal_relaxed")
-        later = {name: value for name, value in came_later().items() if name in whole.columns}
-        whole = whole.with_columns(pl.col(name).fill_null(value) for name, value in later.items())
-        unique = whole.unique(subset="key", keep="first", maintain_order=True)
-        return Reading(unique, tuple(problems))
-
-    def keys(self) -> set[str]:
-        """Give the keys of all runs, reading only the shards that came since this was asked."""
-        fresh = [path for path in self.shards() if path not in self._seen]
-        self._seen.update(fresh)
-        self._keys |= set(self._read(fresh, curves=False).table["key"])
-        return self._keys
+            if shard is not None:
+                yield shard
 
 
-def _reconciled(tables: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Turn a column to text where shards hold it in types that do not go together.
+@dataclass(frozen=True)
+class _Shard:
+    """A whole shard in memory, of which only the columns that are asked for are decoded."""
 
-    Two classes of users may give one field name two meanings: a number here, a list there.
-    """
-    kinds: dict[str, set[str]] = {}
-    for table in tables:
-        for name, dtype in table.schema.items():
-            kind = "number" if dtype.is_numeric() else str(dtype.base_type())
-            kinds.setdefault(name, set()).add(kind)
-    mixed = {name for name, found in kinds.items() if len(found - {"Null"}) > 1}
-    return [table.with_columns(_as_text(table, mixed)) if mixed else table for table in tables]
+    path: Path
+    content: bytes
+    names: tuple[str, ...]
 
+    def columns(self, *names: str) -> pl.DataFrame:
+        """Decode some columns."""
+        return pl.read_parquet(io.BytesIO(self.content), columns=list(names))
 
-def _as_text(table: pl.DataFrame, names: set[str]) -> list[pl.Series]:
-    return [
-        pl.Series(
-            name,
-            [None if value is None else str(value) for value in table[name].to_list()],
-            dtype=pl.String,
-        )
-        for name in table.columns
-        if name in names
-    ]
+    def ends(self, *, curves: bool) -> pl.DataFrame:
+        """Decode what a run became, its cell and its seed, and curves and weights if asked for."""
+        # Shards of schema 2 have the whole spec of each run instead of its cell.
+        wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
+        wanted |= {name for name in self.names if is_measured(name) or (curves and is_kept(name))}
+        names = [name for name in self.names if name in wanted]
+        table = self.columns(*names).with_columns(pl.col("seed").cast(SEED["seed"]))
+        if "engine_version" not in self.names:
+            table = table.with_columns(engine_version=pl.lit(1, pl.Int64))  # the first of each
+        if "cell" not in self.names:
+            end = pl.concat_str(pl.lit(', "seed": '), pl.col("seed").cast(pl.String), pl.lit("}"))
+            cell = pl.col("spec").str.strip_suffix(end) + "}"
+            table = table.with_columns(cell=cell).drop("spec")
+        return table.with_columns(pl.col("cell").cast(pl.Categorical))
+
+    def fields(self, cells: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the columns of cells, from their objects; of a class that is gone, as stored."""
+        found = {}
+        gone = []
+        for cell in cells:
+            try:
+                spec = read_cell(cell)
+            except UserError as error:
+                raise StoreError(f"The shard {self.path} cannot be read. {error}") from error
+            found[cell] = flat(spec)
+            if find_gone(spec):
+                gone.append(cell)
+        if gone:
+            others = {*FIXED, *SEED, "spec", *filter(is_kept, self.names)}
+            others |= set(filter(is_measured, self.names))
+            own = [name for name in self.names if name not in others]
+            rows = pl.concat([self.ends(curves=False), self.columns(*own)], how="horizontal")
+            rows = rows.filter(pl.col("cell").is_in(gone)).unique("cell", keep="first")
+            for cell, row in zip(rows["cell"], rows.select(own).to_dicts(), strict=True):
+                found[cell] = {name: value for name, value in row.items() if value is not None}
+        return found
 
 
 class _Unreadable(Exception):
@@ -162,8 +204,8 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read_shard(path: Path) -> pl.DataFrame | None:
-    """Read one shard; None if a compaction has just removed it."""
+def _open(path: Path) -> _Shard | None:
+    """Read the bytes of a shard and check them; None if a compaction has just removed it."""
     named = _SHARD.match(path.name)
     if named is None:
         raise _Unreadable(
@@ -189,4 +231,4 @@ def _read_shard(path: Path) -> pl.DataFrame | None:
             f"The shard {path} has schema {schema}, written by a newer petridish; this one reads "
             f"up to schema {SCHEMA}. Upgrade petridish or give another --store."
         )
-    return pl.read_parquet(io.BytesIO(content))
+    return _Shard(path, content, tuple(pl.read_parquet_schema(io.BytesIO(content))))

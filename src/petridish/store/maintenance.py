@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from petridish.errors import UserError, nearest
-from petridish.store.columns import is_roomy
+from petridish.store.columns import is_kept
 from petridish.store.files import Store
 
 STALE_SECONDS = 3600  # a part file older than this was left by a process that died
@@ -63,9 +63,10 @@ def export(store: Store, out: Path) -> Health:
             f"{nearest(out.suffix, writers)}"
         )
     reading = store.read(curves=True)
+    table = reading.table.cast({pl.Categorical: pl.String})
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        writers[out.suffix](reading.table, out)
+        writers[out.suffix](table, out)
     except OSError as error:
         raise UserError(
             f"{out} cannot be written: {error.strerror or error}. Give another --out."
@@ -78,7 +79,7 @@ def _write_parquet(table: pl.DataFrame, out: Path) -> None:
 
 
 def _write_csv(table: pl.DataFrame, out: Path) -> None:
-    flat = table.drop([name for name in table.columns if is_roomy(name)])  # a cell holds no curve
+    flat = table.drop([name for name in table.columns if is_kept(name)])  # one field, one number
     lists = [name for name, kind in flat.schema.items() if isinstance(kind, pl.List)]
     flat.with_columns(
         pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists

@@ -86,7 +86,7 @@ def run_sweep(
     store.prepare()
     total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
     total = replace(total, skipped=len(store.keys() & by_key.keys()))
-    while missing := allocate(sweep, store.read().table).missing:
+    while missing := allocate(sweep, store.endings()).missing:
         more = run_specs(missing, store, engine, workers, shown)
         total = Summary(
             total.runs,

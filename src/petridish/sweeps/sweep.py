@@ -10,27 +10,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.choices import parse_choice, parse_value, split
+from petridish.choices import Offered, describe, parse_setting, split
 from petridish.errors import UserError, nearest
-from petridish.models import ACTIVATIONS, INITS, MODELS
-from petridish.tasks import TASKS
-from petridish.training import LOSSES, OPTIMISERS, PENALTIES, SEED_TEXT, RunSpec, cell_text
+from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model
+from petridish.tasks import TASKS, Task
+from petridish.training import (
+    LOSSES,
+    OPTIMISERS,
+    PENALTIES,
+    SGD,
+    Loss,
+    NeuronNorm,
+    RunSpec,
+    cell_text,
+)
+from petridish.values import hint_at, plain
 
 if TYPE_CHECKING:
     import polars as pl
 
-KINDS: dict[str, dict[str, type]] = {
-    "task": TASKS,
-    "model": MODELS,
-    "init": INITS,
-    "base": INITS,
-    "activation": ACTIVATIONS,
-    "loss": LOSSES,
-    "optimiser": OPTIMISERS,
-    "penalty": PENALTIES,
+OFFERED: Offered = {
+    Task: TASKS,
+    Model: MODELS,
+    Init: INITS,
+    Activation: ACTIVATIONS,
+    Loss: LOSSES,
+    SGD: OPTIMISERS,
+    NeuronNorm: PENALTIES,
 }
-"""The choices for a field of each name."""
-MAY_BE_NONE = ("training.batch_size", "training.target_error", "evaluation.fitted_error")
+"""The choices for a field of each type."""
 MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger
 SHORT = {
     "n": "task.n",
@@ -78,6 +86,12 @@ class Sweep:
         own = prod(len(values) for values in self.axes.values()) // len(steps) * int(sum(steps))
         return own + sum(part.model_steps for part in self.also)
 
+    @property
+    def keeps_curves(self) -> bool:
+        """Whether some of the runs keep curves or weights."""
+        kept = (spec.evaluation for spec, _ in self.cells())
+        return any(evaluation.curves or evaluation.weights for evaluation in kept)
+
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""
         *outer, last = self.axes or {"seed": (self.base.seed,)}
@@ -116,7 +130,9 @@ class Sweep:
                     f"{nearest(name, [*known, *SHORT])}"
                 )
             values = [
-                _fitting(known[axis], part, axis) for value in split(text) for part in _range(value)
+                parse_setting(part, axis, hint_at(base, axis), OFFERED)
+                for value in split(text)
+                for part in _range(value)
             ]
             if not equals or not values:
                 raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
@@ -126,20 +142,20 @@ class Sweep:
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
 
-        A row belongs if its spec, the seed aside, is that of one of the cells, and its seed one of
-        the seeds: the same as comparing keys, without making one for each seed.
+        A row belongs if its cell is one of the sweep's, and its seed one of that cell's seeds: the
+        same as comparing keys, without making one for each seed.
         """
         import polars as pl
 
-        wanted: dict[tuple[int, ...], list[str]] = {}  # cells by their seeds: few sets of many
+        wanted: dict[Sequence[int], list[str]] = {}  # cells by their seeds: few sets of many
         for spec, seeds in self.cells():
-            wanted.setdefault(tuple(seeds), []).append(cell_text(spec))
-        cell = pl.col("spec").str.replace(SEED_TEXT, "")
-        seed = pl.col("spec").str.extract(SEED_TEXT).cast(pl.Int128)
+            alike = seeds if isinstance(seeds, range) else tuple(seeds)
+            wanted.setdefault(alike, []).append(cell_text(spec))
         belongs = pl.lit(value=False)
         for numbers, texts in wanted.items():
-            among = pl.Series(texts, dtype=pl.String), pl.Series(numbers, dtype=pl.Int128)
-            belongs |= cell.is_in(among[0].implode()) & seed.is_in(among[1].implode())
+            cell = pl.col("cell").is_in(pl.Series(texts, dtype=pl.Categorical).implode())
+            seed = pl.col("seed").cast(pl.Int128)
+            belongs |= cell & seed.is_in(pl.Series(numbers, dtype=pl.Int128).implode())
         return table.filter(belongs)
 
 
@@ -171,9 +187,21 @@ def _is_path(value: object, path: str) -> bool:
 
 
 def with_value(spec: Any, path: str, value: object) -> Any:
-    """Give a copy of `spec` with `value` at `path`."""
+    """Return a copy of `spec` with `value` at `path`, which must come to stand there."""
+    new = _with_value(spec, path, value)
+    found = new
+    for part in path.split("."):
+        found = getattr(found, part)
+    if found is not value and found != value and plain(found) != plain(value):
+        raise UserError(
+            f"{path}={describe(value)} has no effect here: the value stays {describe(found)}."
+        )
+    return new
+
+
+def _with_value(spec: Any, path: str, value: object) -> Any:
     head, dot, rest = path.partition(".")
-    inner = with_value(getattr(spec, head), rest, value) if dot else value
+    inner = _with_value(getattr(spec, head), rest, value) if dot else value
     return replace(spec, **{head: inner})
 
 
@@ -185,36 +213,3 @@ def _range(text: str) -> list[str]:
             raise UserError(f"{text} are {len(numbers)} values. Give at most {MOST_VALUES}.")
         return [str(number) for number in numbers]
     return [text]
-
-
-def _fitting(current: object, text: str, axis: str) -> Any:
-    """Read a value for an axis; it must be of the kind that stands there now."""
-    kind = axis.rpartition(".")[2]
-    if kind in KINDS:
-        return parse_choice(text, kind, KINDS)
-    value = parse_value(text)
-    if isinstance(current, tuple) or axis == "task.support":
-        if value is not None and not isinstance(value, tuple):
-            raise UserError(
-                f"The axis {axis} takes lists in brackets, but {text!r} was given. "
-                "Write such as (0,1,2)."
-            )
-        return value
-    if isinstance(current, bool) or (axis in MAY_BE_NONE and value is None):
-        return value  # the spec itself refuses what it cannot use
-    if is_dataclass(current):
-        raise UserError(
-            f"The axis {axis} has no values that can be written here. Set its parts, or declare "
-            "the sweep in a file of your own."
-        )
-    if isinstance(current, str):
-        return text.strip()  # the spec itself refuses what it does not know
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"The axis {axis} takes numbers, but {text!r} was given. Give a number.")
-    if isinstance(current, int) and isinstance(value, float):
-        if not value.is_integer():
-            raise UserError(
-                f"The axis {axis} takes whole numbers, but {text!r} was given. Give a whole number."
-            )
-        return int(value)
-    return value

@@ -12,37 +12,46 @@ from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
-from petridish.values import Gone, is_left_out, named_code, plain, read
+from petridish.values import Gone, find_gone, is_left_out, named_code, plain, read
 
-SCHEMA = 2  # rises when a spec comes to mean another run, or a stored column changes
+MEANING = "petridish 2"  # in every key; another number would make every stored run another one
+_cells: dict[str, RunSpec] = {}  # the cells that were read: analysis asks for them again and again
 
 
 def forget_code() -> None:
     """Look at users' classes anew: a constant that they use may have changed since."""
     named_code.cache_clear()
     _part_text.cache_clear()
-
-
-SEED_TEXT = r', "seed": ([0-9]+)}$'  # the end of a spec's text, by which a run leaves its cell
+    _cells.clear()
 
 
 def spec_text(spec: RunSpec) -> str:
     """Write a spec as one line of JSON, from which its key is made; the seed comes last."""
-    return f'{cell_text(spec)}, "seed": {spec.seed}}}'
+    return f'{cell_text(spec)[:-1]}, "seed": {spec.seed}}}'
 
 
 def cell_text(spec: RunSpec) -> str:
-    """Write all of a spec but its seed: runs of one cell share it."""
+    """Write all of a spec but its seed as JSON: runs of one cell share it."""
     parts = [
         part.name
         for part in fields(spec)
         if part.name != "seed" and not is_left_out(part, getattr(spec, part.name))
     ]
-    return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts)
+    return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts) + "}"
+
+
+def read_cell(text: str) -> RunSpec:
+    """Return the spec of a cell, with seed 0; `cell_text` has written it."""
+    if text in _cells:
+        return _cells[text]
+    spec = read_spec(text)
+    if find_gone(spec) is None:  # a class that is not here may be loaded yet
+        _cells[text] = spec
+    return spec
 
 
 def read_spec(text: str) -> RunSpec:
-    """Return the spec that `spec_text` has written, as a store keeps it in its column `spec`.
+    """Return the spec that `spec_text` has written.
 
     A part whose class is not here is `Gone`: the spec has the key that it had, and does not run.
     """
@@ -61,9 +70,8 @@ def _part_text(part: object) -> str:  # the runs of a sweep share most of their 
 
 
 def run_key(spec: RunSpec) -> str:
-    """Name a run by the hash of its whole spec and of the schema."""
-    text = f"petridish {SCHEMA} {spec_text(spec)}"
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    """Name a run by the hash of its whole spec."""
+    return hashlib.sha256(f"{MEANING} {spec_text(spec)}".encode()).hexdigest()[:32]
 
 
 def flat(spec: RunSpec) -> dict[str, Any]:

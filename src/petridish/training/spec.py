@@ -16,7 +16,7 @@ from petridish.training.losses import Hinge, Loss
 from petridish.training.metrics import Above, Below, Error, Metric, SquaredError, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
-from petridish.values import LATER, find_gone
+from petridish.values import LATER, as_value, find_gone, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
@@ -314,12 +314,17 @@ class RunSpec:
             object.__setattr__(self, "init", usual_start(self.model))
         for part in fields(self)[:-1]:
             value = getattr(self, part.name)
+            if was_looked_at(value):
+                continue  # the specs of a sweep share most of their parts
             frozen = is_dataclass(value) and not isinstance(value, type)
             if not (frozen and type(value).__dataclass_params__.frozen):
                 raise UserError(
                     f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
                     "Give one; docs/extend.md shows how."
                 )
+            object.__setattr__(self, part.name, as_value(value, "RunSpec", part.name))
+        if type(self.seed) is not int:
+            object.__setattr__(self, "seed", as_value(self.seed, "RunSpec", "seed"))
         _check(
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
@@ -514,10 +519,7 @@ class RunSpec:
         Drawing the initial weights of no run at all meets every check of the initialisation.
         """
         if gone := find_gone(self):
-            raise UserError(
-                f"The class {gone.kind} of this run is not here, or its code is not what it was: "
-                "the run can be looked at, but not carried out. Load the file that defines it."
-            )
+            raise UserError(gone.refusal)
         if isinstance(self.model, ChecksTask):
             self.model.check_task(self.task)
         if isinstance(self.task, LimitsData):

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import parse_choice, parse_value
+from petridish.choices import describe, name_of
 from petridish.groups import Group, real_irreps
 from petridish.groups.spectra import feature_names, is_modular, power
-from petridish.models import Homogeneous, Identity, Power, ReLU
-from petridish.sweeps.sweep import KINDS
+from petridish.models import Homogeneous
+from petridish.rules.specs import where
 from petridish.tasks import GroupProduct, SparseParity
+from petridish.training import Evaluation, RunSpec, cell_text, flat, read_cell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,36 +47,61 @@ class Network:
 
     Attributes
     ----------
-    task : GroupProduct or SparseParity
-        What it was trained on.
-    activation : str
-        "power(2)", "power(4)" or "relu".
+    spec : RunSpec
+        The run, with its seed: its model is `Homogeneous`, on a group's composition or a parity.
     inputs : array, shape (width, n_inputs)
         The paper's u; for groups u and v side by side.
     outputs : array, shape (width, n_classes)
         The paper's w.
     steps, margins : array
         The normalised margin at each look; empty where it was not watched.
-    strength : float
-        The λ of its regulariser ‖θ‖_{2,ν}^ν; NaN where it had another, or saw less than the whole
-        population with right labels.
-    init : str
-        How it started.
-    setting : dict
-        The columns of its spec but the seed: runs that differ there are no repetitions.
     """
 
-    task: GroupProduct | SparseParity
-    activation: str
-    degree: int
-    seed: int
+    spec: RunSpec
     inputs: Floats
     outputs: Floats
     steps: Floats
     margins: Floats
-    strength: float
-    init: str
-    setting: dict[str, Any]
+
+    @property
+    def task(self) -> GroupProduct | SparseParity:
+        """What it was trained on."""
+        assert isinstance(self.spec.task, GroupProduct | SparseParity), "as `networks` chose it"
+        return self.spec.task
+
+    @property
+    def model(self) -> Homogeneous:
+        """What was trained."""
+        assert isinstance(self.spec.model, Homogeneous), "as `networks` chose it"
+        return self.spec.model
+
+    @property
+    def activation(self) -> str:
+        """Its activation as text: "power(2)", "power(4)" or "relu"."""
+        return describe(self.model.activation)
+
+    @property
+    def degree(self) -> int:
+        """The ν with which its outputs grow as its weights do."""
+        return self.model.degree
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.spec.seed
+
+    @property
+    def strength(self) -> float:
+        """The λ of its regulariser ‖θ‖_{2,ν}^ν.
+
+        NaN where it had another, or saw less than the whole population with right labels.
+        """
+        data, training = self.spec.data, self.spec.training
+        whole = data.draws == "distinct" and data.m == self.task.n_possible
+        own = (training.penalty.order, training.penalty.power) == (2, self.degree)
+        if whole and own and not training.weight_decay and not data.label_noise:
+            return training.penalty.strength
+        return math.nan
 
     @property
     def label(self) -> str:
@@ -313,7 +339,7 @@ def dimensions(group: Group) -> NDArray[np.int64]:
 
 
 def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network]:
-    """Read the networks of a table, those of one activation's kind if it is named.
+    """Read the networks of a table; if it is named ("power", "power(2)"), of one activation.
 
     Runs of other models and on other tasks are passed over.
     """
@@ -321,24 +347,24 @@ def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network
         return []
     import polars as pl
 
-    known = (GroupProduct.name, SparseParity.name)
-    rows = table.filter(
-        pl.col("weights").is_not_null(),
-        pl.col("model").str.starts_with(Homogeneous.name),
-        pl.any_horizontal(pl.col("task").str.starts_with(name) for name in known),
-    ).sort("model.width", "seed")
+    def asked_for(spec: RunSpec) -> bool:
+        if not isinstance(spec.model, Homogeneous):
+            return False
+        kind = spec.model.activation
+        named = activation is None or activation in (name_of(kind), describe(kind))
+        return named and isinstance(spec.task, GroupProduct | SparseParity)
+
+    kept = table.filter(pl.col("weights").is_not_null())
+    rows = where(kept, asked_for).sort("model.width", "seed")
     found = [_network(row) for row in rows.iter_rows(named=True)]
     found.sort(key=lambda network: (network.task.domain.n_inputs, network.label, network.seed))
-    return [n for n in found if activation is None or n.activation.startswith(activation)]
+    return found
 
 
 def starts(network: Network) -> Network:
-    """Give the network with which the same run began: its weights are drawn again."""
-    model = _model(network.activation, len(network.inputs))
-    n_outputs = network.outputs.shape[1]
-    init = parse_choice(network.init, "init", KINDS)
-    parameters = model.parameters(network.task.domain, n_outputs)
-    first, second = init.draw(parameters, [network.seed])
+    """Return the network with which the same run began: its weights are drawn again."""
+    parameters = network.model.parameters(network.task.domain, network.outputs.shape[1])
+    first, second = network.spec.init.draw(parameters, [network.seed])
     empty = np.empty(0)
     return replace(
         network,
@@ -349,55 +375,17 @@ def starts(network: Network) -> Network:
     )
 
 
-def _model(activation: str, width: int) -> Homogeneous:
-    if activation in ("relu", "identity"):
-        return Homogeneous(width, ReLU() if activation == "relu" else Identity())
-    return Homogeneous(width, Power(int(activation[len("power(") : -1])))
-
-
 def _network(row: dict[str, Any]) -> Network:
-    task = _task(row)
-    width, activation = row["model.width"], row["model.activation"]
+    spec = replace(read_cell(row["cell"]), seed=row["seed"])
+    assert isinstance(spec.model, Homogeneous), "as `networks` chose it"
     first, second = (np.array(values, np.float64) for values in row["weights"])
-    steps, margins = row.get("curve.step"), row.get("curve.normalised_margin")
     return Network(
-        task=task,
-        activation=activation,
-        degree=_model(activation, width).degree,
-        seed=row["seed"],
-        inputs=first.reshape(width, -1),
-        outputs=second.reshape(-1, width).T,
-        steps=np.array(steps or [], np.float64),
-        margins=np.array(margins or [], np.float64),
-        strength=_strength(row, task, _model(activation, width).degree),
-        init=row.get("init") or "uniform",
-        setting={
-            name: row[name] for name in row if name.startswith(SPEC) and row[name] is not None
-        },
+        spec=spec,
+        inputs=first.reshape(spec.model.width, -1),
+        outputs=second.reshape(-1, spec.model.width).T,
+        steps=np.array(row.get("curve.step") or [], np.float64),
+        margins=np.array(row.get("curve.normalised_margin") or [], np.float64),
     )
-
-
-SPEC = ("task", "data.", "model", "init", "training.")  # columns of what a run is
-
-
-def _strength(row: dict[str, Any], task: GroupProduct | SparseParity, degree: int) -> float:
-    order, power_ = row.get("training.penalty.order"), row.get("training.penalty.power")
-    part = row.get("data.draws") != "distinct" or row.get("data.m") != task.n_possible
-    other = (
-        order != 2
-        or power_ != degree
-        or row.get("training.weight_decay")
-        or row["data.label_noise"]
-    )
-    return math.nan if part or other else float(row["training.penalty.strength"])
-
-
-def _task(row: dict[str, Any]) -> GroupProduct | SparseParity:
-    if row["task"].startswith(SparseParity.name):
-        support = row.get("task.support")
-        return SparseParity(row["task.n"], row["task.k"], tuple(support) if support else None)
-    given = row["task.group"]
-    return GroupProduct(parse_value(given) if isinstance(given, str) else given)
 
 
 def cells(found: list[Network]) -> Iterator[tuple[str, list[Network]]]:
@@ -407,18 +395,29 @@ def cells(found: list[Network]) -> Iterator[tuple[str, list[Network]]]:
     """
     parts: dict[str, list[Network]] = {}
     for network in found:
-        parts.setdefault(str(sorted(network.setting.items(), key=str)), []).append(network)
+        # What was watched of a run makes it no other network.
+        cell = cell_text(replace(network.spec, evaluation=Evaluation()))
+        parts.setdefault(cell, []).append(network)
     alike: dict[str, list[dict[str, Any]]] = {}
     for members in parts.values():
-        alike.setdefault(members[0].label, []).append(members[0].setting)
+        alike.setdefault(members[0].label, []).append(_setting(members[0].spec))
     for members in parts.values():
-        label, setting = members[0].label, members[0].setting
+        label, setting = members[0].label, _setting(members[0].spec)
         names = sorted({name for other in alike[label] for name in {*other, *setting}})
         apart = [n for n in names if any(o.get(n) != setting.get(n) for o in alike[label])]
         # A choice stands as text and by its parts: the parts say it.
         parts_only = [n for n in apart if not any(o.startswith(f"{n}.") for o in apart)]
         words = [f"{n.rpartition('.')[2]} {_word(setting.get(n))}" for n in parts_only]
         yield ", ".join([label, *words]), members
+
+
+def _setting(spec: RunSpec) -> dict[str, Any]:
+    """Return the fields by which runs may differ: all but the seed and what is watched of them."""
+    return {
+        name: value
+        for name, value in flat(spec).items()
+        if value is not None and name != "seed" and not name.startswith("evaluation.")
+    }
 
 
 def _word(value: object) -> str:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import name_of
 from petridish.errors import UserError
+from petridish.models import MLP
 from petridish.rules.cells import mixed
+from petridish.rules.specs import with_specs
 from petridish.statistics.paired import Ranking, crossed_best, rank_methods, was_made
 
 if TYPE_CHECKING:
@@ -70,32 +73,30 @@ class Errors:
 def with_families(table: pl.DataFrame) -> pl.DataFrame:
     """Add to every run its family, its depth, and its error with diverged runs at chance.
 
-    The family is the model's name before the bracket. `depth` counts hidden layers, and `even` says
+    The family is the name of the model's kind. `depth` counts hidden layers, and `even` says
     whether they are all as wide as the first; both are null for what is no MLP.
     """
     import polars as pl
 
     classes = pl.col("task.classes") if "task.classes" in table.columns else pl.lit(2)
     known = pl.col("test_error").is_not_null() & pl.col("test_error").is_not_nan()
-    runs = table.with_columns(
-        family=pl.col("model").str.extract(r"^([^(]+)"),
-        error=pl.when(known).then(pl.col("test_error")).otherwise(1 - 1 / classes),
+    runs = with_specs(
+        table,
+        family=lambda spec: name_of(spec.model),
+        depth=lambda spec: 1 + len(spec.model.deeper) if isinstance(spec.model, MLP) else None,
+        even=lambda spec: _is_even(spec.model) if isinstance(spec.model, MLP) else None,
     )
     if "model.width" not in table.columns:
-        return runs.with_columns(
-            depth=pl.lit(None, pl.Int64),
-            even=pl.lit(None, pl.Boolean),
-            **{"model.width": pl.lit(None, pl.Int64)},
-        )
-    deeper = pl.lit([], pl.List(pl.Int64))
-    if "model.deeper" in table.columns:
-        deeper = pl.col("model.deeper").cast(pl.List(pl.Int64))
-    width, mlp = pl.col("model.width"), pl.col("family") == "mlp"
-    ends = [end.fill_null(width) == width for end in (deeper.list.min(), deeper.list.max())]
+        runs = runs.with_columns(pl.lit(None, pl.Int64).alias("model.width"))
     return runs.with_columns(
-        depth=pl.when(mlp).then(1 + deeper.list.len().fill_null(0).cast(pl.Int64)),
-        even=pl.when(mlp).then(ends[0] & ends[1]),
+        pl.col("depth").cast(pl.Int64),
+        pl.col("even").cast(pl.Boolean),
+        error=pl.when(known).then(pl.col("test_error")).otherwise(1 - 1 / classes),
     )
+
+
+def _is_even(model: MLP) -> bool:
+    return all(width == model.width for width in model.deeper)
 
 
 def errors_of(table: pl.DataFrame) -> Errors:

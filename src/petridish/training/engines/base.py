@@ -60,6 +60,7 @@ class Engine(Protocol):
 
     name: ClassVar[str]
     module: ClassVar[str]  # what a worker imports before its first run
+    version: ClassVar[int]  # rises when its results change; kept with every run
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Say why this engine cannot serve `spec`, or None if it can."""
@@ -79,6 +80,7 @@ class Reference:
 
     name: ClassVar[str] = "reference"
     module: ClassVar[str] = "petridish.training.engines.reference"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse only what is not trained by steps."""
@@ -105,6 +107,7 @@ class Torch:
 
     name: ClassVar[str] = "torch"
     module: ClassVar[str] = "petridish.training.engines.torch"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what is not trained by steps, and modules that cannot be stacked."""
@@ -161,6 +164,7 @@ class Native:
 
     name: ClassVar[str] = "native"
     module: ClassVar[str] = "petridish.training.engines.native"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what the compiled code was not written for, naming the engine that was."""
@@ -235,6 +239,7 @@ class Wide:
 
     name: ClassVar[str] = "wide"
     module: ClassVar[str] = "petridish.training.engines.wide"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what it was not written for, naming the engine that was."""
@@ -284,6 +289,7 @@ class Fit:
 
     name: ClassVar[str] = "fit"
     module: ClassVar[str] = "petridish.training.engines.fit"
+    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse networks, which are trained by steps."""

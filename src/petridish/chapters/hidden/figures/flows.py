@@ -195,8 +195,7 @@ def one_step_curves(table: pl.DataFrame, title: str) -> Figure:
     from petridish.chapters.hidden.rules.flows import one_step_runs, with_features
 
     stepped = one_step_runs(table)
-    nets = pl.col("model").str.contains(r"^(mlp|tangent)\b")
-    compared = with_features(table.filter(nets)).filter(pl.col("features").is_in(KINDS))
+    compared = with_features(table).filter(pl.col("features").is_in(KINDS))
     tasks = sorted(set(stepped.select("task", "task.n", "task.k").iter_rows()))
     if not tasks:
         raise NothingToDraw("No run starts from symmetric_signs: there is no big step to draw.")

@@ -134,6 +134,7 @@ def _paths(panel: Any, key: tuple[Any, ...], runs: pl.DataFrame) -> None:
     from matplotlib.ticker import MaxNLocator
 
     from petridish.theory.hidden.fourier_gaps import reference_gap
+    from petridish.training import read_cell
 
     n, k, model = key
     for run in runs.head(MOST).iter_rows(named=True):
@@ -159,7 +160,8 @@ def _paths(panel: Any, key: tuple[Any, ...], runs: pl.DataFrame) -> None:
     panel.set_xticks([0, *powers])
     panel.set_xticklabels(["0", *map(sample_label, powers)])
     panel.set_xticks([], minor=True)
-    panel.set_title(f"({n}, {k}): {NAMES.get(numeral(model, k), model)}", loc="left", fontsize=9)
+    name = numeral(read_cell(runs["cell"][0]).model, k)
+    panel.set_title(f"({n}, {k}): {NAMES.get(name, model)}", loc="left", fontsize=9)
     panel.yaxis.set_major_locator(MaxNLocator(5))
 
 

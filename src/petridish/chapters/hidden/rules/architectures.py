@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from petridish.choices import split
+from petridish.choices import describe
+from petridish.models import (
+    MLP,
+    InfiniteZigzag,
+    Oscillating,
+    ParityTransformer,
+    PolyNet,
+    Power,
+    ReLU,
+    Sine,
+    Zigzag,
+)
+from petridish.rules.specs import with_specs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,62 +48,54 @@ NAMES = {
     "(*iii)": "Parity Transformer",
 }
 
-_WIDTHS = ("10", "100", "1000")
-_WIDE = {"relu": ("(i)", "(ii)", "(iii)"), "power": ("(iv)", "(v)", "(vi)")}
-_NARROW = {"relu": "(*i)", "power": "(*ii)"}
-_NEURONS = {
-    "zigzag": ("(vii)", "(xi)"),
-    "oscillating": ("(viii)", "(xii)"),
-    "infinite_zigzag": ("(ix)", "(xiii)"),
-    "sine": ("(x)", "(xiv)"),
+_WIDTHS = (10, 100, 1000)
+_WIDE: dict[type, tuple[str, ...]] = {
+    ReLU: ("(i)", "(ii)", "(iii)"),
+    Power: ("(iv)", "(v)", "(vi)"),
 }
-_DEFAULTS = ("", "()", "relu", "affine")  # what the text of an MLP leaves out at its end
+_NARROW: dict[type, str] = {ReLU: "(*i)", Power: "(*ii)"}
+_NEURONS: dict[type, tuple[str, str]] = {
+    Zigzag: ("(vii)", "(xi)"),
+    Oscillating: ("(viii)", "(xii)"),
+    InfiniteZigzag: ("(ix)", "(xiii)"),
+    Sine: ("(x)", "(xiv)"),
+}
 
 
-def numeral(model: str, k: int | None) -> str:
-    """Give the numeral of a model written as text, or the text where it has none.
+def numeral(model: object, k: int | None) -> str:
+    """Return the numeral of a model, or its text where it has none.
 
-    `mlp(10, (), relu, linear)` is (i), `mlp(3, (), power(3), linear)` on a parity of 3 bits (*ii).
+    `MLP(10, output="linear")` is (i), `MLP(3, (), Power(3), "linear")` on a parity of 3 bits (*ii).
     A model made for another k has none: z² on a parity of 3 bits is not z^k. An output bias, which
-    the source's networks lack, makes no other architecture.
+    the paper's networks lack, makes no other architecture.
     """
-    name, inside = _parts(model)
-    if name == "transformer":
+    text = describe(model)
+    if isinstance(model, ParityTransformer):
         return "(*iii)"
-    if name == "polynet":
-        return "(xv)" if inside == [str(k)] else model
-    if name != "mlp":
-        return model
-    width, deeper, activation, output = [*inside, *_DEFAULTS[len(inside) :]]
-    kind, arguments = _parts(activation)
-    if deeper != "()" or (arguments and arguments[0] != str(k)):
-        return model
-    if kind in _NEURONS and width == "1":
-        return _NEURONS[kind][output == "sum"]
-    if kind not in _WIDE or output == "sum":
-        return model
-    if width in _WIDTHS:
-        return _WIDE[kind][_WIDTHS.index(width)]
-    return _NARROW[kind] if width == str(k) else model
-
-
-def _parts(text: str) -> tuple[str, list[str]]:
-    """Split `power(3)` into its name and its arguments."""
-    name, _, inside = text.partition("(")
-    return name, split(inside.removesuffix(")"))
+    if isinstance(model, PolyNet):
+        return "(xv)" if model.k == k else text
+    if not isinstance(model, MLP) or model.deeper:
+        return text
+    kind: type = type(model.activation)
+    if getattr(model.activation, "k", k) != k:
+        return text
+    if kind in _NEURONS and model.width == 1:
+        return _NEURONS[kind][model.output == "sum"]
+    if kind not in _WIDE or model.output == "sum":
+        return text
+    if model.width in _WIDTHS:
+        return _WIDE[kind][_WIDTHS.index(model.width)]
+    return _NARROW[kind] if model.width == k else text
 
 
 def with_architectures(table: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `architecture` with the numeral of every run."""
+    """Add a column `architecture` with the numeral of every run; a task may have no k to match."""
     import polars as pl
 
-    keys = ["model", "task.k"]
-    pairs = table.select(keys).unique()
-    found = [numeral(*pair) for pair in pairs.iter_rows()]
-    named = pairs.with_columns(pl.Series("architecture", found, dtype=pl.String))
-    bare = table.drop("architecture", strict=False)
-    # A task without a k has none to match: null meets null here.
-    return bare.join(named, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    named = with_specs(
+        table, architecture=lambda spec: numeral(spec.model, getattr(spec.task, "k", None))
+    )
+    return named.with_columns(pl.col("architecture").cast(pl.String))
 
 
 def in_order(found: set[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.models import MLP, DisjointPolyNet, SymmetricSigns, Tangent
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, Judgement, Simulated, nothing
+from petridish.rules.specs import where, with_specs
 from petridish.statistics.estimate import student_half_width, wilson_interval
+from petridish.training import Correlation, RunSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -153,12 +155,13 @@ def _log_slope(blocks: NDArray[Any], values: Floats) -> Floats:
 
 def disjoint_runs(table: pl.DataFrame) -> pl.DataFrame:
     """Keep the runs of disjoint PolyNets with the correlation loss and batches of one."""
-    import polars as pl
-
-    return table.filter(
-        pl.col("model").str.starts_with("disjoint_polynet")
-        & (pl.col("training.loss") == "correlation")
-        & (pl.col("training.batch_size") == 1)
+    return where(
+        table,
+        lambda spec: (
+            isinstance(spec.model, DisjointPolyNet)
+            and isinstance(spec.training.loss, Correlation)
+            and spec.training.batch_size == 1
+        ),
     )
 
 
@@ -252,47 +255,37 @@ def plateau_shares(runs: pl.DataFrame, error: float = PLATEAU) -> Floats:
 # One big step, and fixed features
 
 
-def first_layer(schedule: str) -> Literal["trained", "frozen", "one step"]:
-    """Read off a schedule's text what becomes of the first layer.
+def first_layer(spec: RunSpec) -> Literal["trained", "frozen", "one step"]:
+    """Say what becomes of the first layer under a run's schedule.
 
     «frozen» if its rate is 0 from the start, «one step» if it becomes 0 later, «trained» otherwise.
     """
-    tree = ast.parse(schedule, mode="eval").body
-    pieces = tree.args[0].elts if isinstance(tree, ast.Call) else []  # type: ignore[attr-defined] # a tuple
-    rates = [(0, 1.0)]
-    for piece in pieces:
-        given = {part.arg: ast.literal_eval(part.value) for part in piece.keywords}
-        rate = given["rate"]
-        entry = (int(given["start"]), float(rate[0] if isinstance(rate, tuple) else rate))
-        rates = [entry] if entry[0] == 0 else [*rates, entry]
-    if not any(rate for _, rate in rates):
+    rates = [part.rate[0] for part in spec.rates()]
+    if not any(rates):
         return "frozen"
-    return "trained" if rates[-1][1] else "one step"
+    return "trained" if rates[-1] else "one step"
 
 
 def with_features(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the column `features`: what the output of a run's network is linear in.
+    """Keep the runs of MLPs and tangent models; add `features`: what their output is linear in.
 
-    «tangent» for tangent models; for others «random» where the first layer is frozen from the
-    start, «one step» where it is frozen later, «trained» otherwise.
+    «tangent» for tangent models; for MLPs «random» where the first layer is frozen from the start,
+    «one step» where it is frozen later, «trained» otherwise.
     """
-    import polars as pl
-
-    pairs = table.select("model", "training.schedule").unique()
-    names = {"frozen": "random"}
-    found: list[str] = []
-    for model, schedule in pairs.iter_rows():
-        state = "tangent" if model.startswith("tangent") else first_layer(schedule)
-        found.append(names.get(state, state))
-    named = pairs.with_columns(pl.Series("features", found, dtype=pl.String))
-    return table.join(named, on=["model", "training.schedule"], how="left", maintain_order="left")
+    nets = where(table, lambda spec: isinstance(spec.model, MLP | Tangent))
+    return with_specs(nets, features=_features)
 
 
-def one_step_runs(table: pl.DataFrame, init: str = "symmetric_signs") -> pl.DataFrame:
+def _features(spec: RunSpec) -> str:
+    if isinstance(spec.model, Tangent):
+        return "tangent"
+    state = first_layer(spec)
+    return "random" if state == "frozen" else state
+
+
+def one_step_runs(table: pl.DataFrame) -> pl.DataFrame:
     """Keep the runs of Theorem 5.5's algorithm, known by their start."""
-    import polars as pl
-
-    return table.filter(pl.col("init").str.starts_with(init))
+    return where(table, lambda spec: isinstance(spec.init, SymmetricSigns))
 
 
 @dataclass(frozen=True)
@@ -393,8 +386,7 @@ class FixedFeaturesStayAtChance:
         import polars as pl
 
         quantity = "lowest mean test error of fixed features"
-        nets = pl.col("model").str.contains(r"^(mlp|tangent)\b")
-        runs = with_features(table.filter(nets)).filter(pl.col("features") != "one step")
+        runs = with_features(table).filter(pl.col("features") != "one step")
         by = ["task", "model.width", "data.m"]
         by += [rate for rate in ("training.learning_rate",) if rate in runs]
         compared = (pl.col("features") == "trained").any() & (pl.col("features") != "trained").any()

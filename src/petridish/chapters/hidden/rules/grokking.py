@@ -15,13 +15,15 @@ from petridish.chapters.hidden.rules.robust import (
     mean_share,
     outcomes_of,
 )
-from petridish.choices import split
+from petridish.models import MLP, Power
 from petridish.rules.cells import grid, mixed
 from petridish.rules.claims import Finding, Judgement, nothing
 from petridish.rules.frontier import frontier_draws, frontier_index, sample_sizes
 from petridish.rules.outcomes import CLASSES, with_classes
+from petridish.rules.specs import where, with_specs
 from petridish.statistics.estimate import student_half_width, wilson_interval
 from petridish.statistics.trend import decrease_test
+from petridish.training import Greedy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -210,17 +212,15 @@ def _size(log_m: float, largest: float) -> str:
     return f"{m:.0f}" if m < 1.001 * largest else f"above {largest:g}"
 
 
-def depth(model: str) -> int | None:
-    """Give the number L of layers of an MLP of squares written as text, None for other models.
+def depth(model: object) -> int | None:
+    """Return the number L of layers of an MLP of squares, None for other models.
 
-    `mlp(10, (10, 1), power(2), linear)` has four: hidden ones of 10, 10 and 1 neurons, and the
-    output. Its degree is 2^(L − 1).
+    `MLP(10, (10, 1), Power(2))` has four: hidden ones of 10, 10 and 1 neurons, and the output. Its
+    degree is 2^(L − 1).
     """
-    name, _, inside = model.partition("(")
-    parts = split(inside.removesuffix(")"))
-    if name != "mlp" or len(parts) < 3 or parts[2] != "power(2)":
+    if not isinstance(model, MLP) or model.activation != Power(2):
         return None
-    return 2 + len(split(parts[1][1:-1]))
+    return 2 + len(model.deeper)
 
 
 def with_depth(table: pl.DataFrame) -> pl.DataFrame:
@@ -230,13 +230,17 @@ def with_depth(table: pl.DataFrame) -> pl.DataFrame:
     """
     import polars as pl
 
-    depths = {model: depth(model) for model in set(table["model"])}
-    return table.with_columns(
-        depth=pl.col("model").replace_strict(depths, return_dtype=pl.Int64),
-        greedy=pl.col("init").str.starts_with("greedy"),
+    named = with_specs(
+        where(table, lambda spec: depth(spec.model) is not None),
+        depth=lambda spec: depth(spec.model),
+        greedy=lambda spec: isinstance(spec.init, Greedy),
+    )
+    return named.with_columns(
+        depth=pl.col("depth").cast(pl.Int64),
+        greedy=pl.col("greedy").cast(pl.Boolean),
         solved=(pl.col("outcome") == "SOLVED").cast(pl.Float64),
         test_error=pl.col("test_error").fill_nan(None).fill_null(0.5),
-    ).filter(pl.col("depth").is_not_null())
+    )
 
 
 @dataclass(frozen=True)

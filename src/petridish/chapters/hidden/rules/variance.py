@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from petridish.choices import describe
+from petridish.models import Seeded
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.specs import specs_of
 from petridish.statistics.random_effects import FEWEST, LogTimes, explained_share
 
 if TYPE_CHECKING:
@@ -39,6 +42,11 @@ def log_times(table: pl.DataFrame, by: str = "init") -> LogTimes:
     return LogTimes(ends[..., 0], ends[..., 1])
 
 
+def _kind(init: object) -> str:
+    """Return the text of an initialisation without the seed that some runs share."""
+    return f"{init.name}({describe(init.base)})" if isinstance(init, Seeded) else describe(init)
+
+
 @dataclass(frozen=True)
 class InitialisationExplains:
     """More than `share` of the variance of log t_c lies between initialisations [HP §3.2].
@@ -65,7 +73,7 @@ class InitialisationExplains:
             return nothing(quantity, clash)
         if table["task"].n_unique() > 1:
             return nothing(quantity, "several tasks: choose one by --set")
-        if len(kinds := sorted(set(table[self.by].str.replace(r",\s*\d+\)$", ")")))) > 1:
+        if len(kinds := sorted({_kind(spec.init) for spec in specs_of(table).values()})) > 1:
             return nothing(quantity, f"several kinds of initialisation: {', '.join(kinds)}")
         times = log_times(table, self.by)
         runs = int(times.runs.sum())

@@ -32,13 +32,14 @@ def bounds_and_solvers(table: pl.DataFrame, title: str) -> Figure:
     One panel a task: sample size against operations. SGD's points are the front of its mixtures
     that reach success ½; solvers are run here, on parities of the same n and k.
     """
-    import polars as pl
-
+    from petridish.models import OverSparse
     from petridish.rules.mixtures import mixtures
+    from petridish.rules.specs import where
+    from petridish.tasks import SparseParity
 
-    runs = table.filter(
-        pl.col("task").str.starts_with("sparse_parity(")
-        & ~pl.col("init").str.starts_with("over_sparse")
+    runs = where(
+        table,
+        lambda spec: isinstance(spec.task, SparseParity) and not isinstance(spec.init, OverSparse),
     )
     sizes = sorted(set(runs.select("task.n", "task.k").iter_rows()))
     front = [option for option in mixtures(runs, target=TARGET) if option.best]

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import name_of
 from petridish.rules.cells import grid, mixed
 from petridish.rules.claims import Finding, Judgement, Simulated, by_interval, nothing
 from petridish.rules.frontier import frontier_draws, frontier_index, sample_sizes
+from petridish.rules.specs import where
+from petridish.tasks import SparseParity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,14 +36,12 @@ class AboveTheBound:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs on sparse parities."""
-        import polars as pl
-
         from petridish.statistics.estimate import anytime_interval, censored_median
         from petridish.theory import n_parameters, resource_product, sq_bound
 
         quantity = "least resource product of a success, over Proposition 3's bound"
-        offline = table.filter(
-            pl.col("task").str.starts_with("sparse_parity(") & pl.col("data.m").is_finite()
+        offline = where(
+            table, lambda spec: isinstance(spec.task, SparseParity) and not spec.data.online
         )
         ratios = []
         for cell in offline.partition_by("task", "init", "data.m", "model.width"):
@@ -92,7 +93,7 @@ class FrontierSlope:
         import polars as pl
 
         quantity = f"slope of the least {self.over} along {self.along}"
-        runs = table.filter(pl.col("init").str.starts_with(self.inits))
+        runs = where(table, lambda spec: name_of(spec.init) == self.inits)
         if runs.is_empty():
             return nothing(quantity, f"no run starts from {self.inits}")
         runs = runs.filter(pl.col(self.at) == runs[self.at].max())

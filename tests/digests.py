@@ -1,0 +1,103 @@
+"""What every class of a spec computes, per class and version.
+
+    python -m tests.digests        write tests/digests.json anew, and say what changed
+
+A class whose entry moves computes something else than runs that are stored: its `version` has to be
+raised. Whole numbers are compared exactly, floats to the tolerance of the golden files, so that the
+entries hold on every processor.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from petridish.training import RunSpec
+from petridish.values import known_classes, version_of
+from tests.golden import RUNS, changes, drawn, losses, two_steps
+
+PATH = Path(__file__).parent / "digests.json"
+AGAIN = "`python -m tests.digests`"
+SERVED = {name: spec for name, spec in RUNS.items() if not name.startswith("table")}
+
+
+def parts(value: Any) -> Iterator[type]:
+    """Yield the classes of a value and of what it holds."""
+    if is_dataclass(value) and not isinstance(value, type):
+        yield type(value)
+        for part in fields(value):
+            yield from parts(getattr(value, part.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from parts(part)
+
+
+def entry(kind: type) -> str:
+    """Return the name of a class and its version, as the file has it."""
+    return f"{kind.__name__}, version {version_of(kind)}"
+
+
+@cache
+def computed(name: str) -> dict[str, Any]:
+    """Return what a run draws, and its first two steps by the plainest engine."""
+    spec: RunSpec = SERVED[name]
+    short = replace(spec, training=replace(spec.training, steps=2))
+    return {"drawn": drawn(spec), "steps": two_steps(short, "reference")}
+
+
+def shown_by(kind: type) -> str | None:
+    """Return the name of the first run that has a value of a class, the plainest such run."""
+    having = [name for name, spec in SERVED.items() if kind in set(parts(spec))]
+    return having[0] if having else None
+
+
+def digests() -> dict[str, Any]:
+    """Return an entry for every class that stands in one of the runs, and for every loss."""
+    found: dict[str, Any] = {}
+    by_loss = losses()
+    for _, kind in sorted(known_classes().items()):
+        run = shown_by(kind)
+        if run is not None and kind is not RunSpec:
+            others = sorted({entry(part) for part in parts(SERVED[run])} - {entry(kind)})
+            found[entry(kind)] = {"run": run, "with": others, **computed(run)}
+        if (loss := getattr(kind, "name", None)) in by_loss:
+            found[entry(kind)] = {"loss": by_loss[str(loss)]}
+    return found
+
+
+def moved(here: dict[str, Any], there: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each class that computes something else under the same version."""
+    for name, value in here.items():
+        if name not in there:
+            yield f"{name} has no entry yet. Write it by {AGAIN}."
+        elif value.get("with") != there[name].get("with"):
+            yield f"{name} has no entry with these versions yet. Write it by {AGAIN}."
+        elif places := list(changes(value, there[name])):
+            kind = name.partition(",")[0]
+            yield (
+                f"{name} computes something else than it did ({places[0]}), or a class does that "
+                f"its run has too. If that is meant, raise `version` of the one that changed, such "
+                f"as {kind} (its stored runs are then trained again), and write the file by "
+                f"{AGAIN}; if not, mend it."
+            )
+
+
+def written() -> dict[str, Any]:
+    """Read the file; empty before it is written for the first time."""
+    return json.loads(PATH.read_text(encoding="utf-8")) if PATH.is_file() else {}
+
+
+def main() -> None:
+    """Write the entries of today's versions, keeping those of older ones, and say what changed."""
+    before, now = written(), digests()
+    print(*list(moved(now, before)) or ["nothing changed"], sep="\n")
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in (before | now).items()]
+    PATH.write_text("{\n" + ",\n".join(sorted(lines)) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
