@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from petridish.errors import UserError
-from petridish.models import MLP, ByName, Constant, Normal
+from petridish.models import MLP, ByName, Constant, Normal, Own
 from petridish.models.parameters import build, read_parameters
 from petridish.seeds import Streams
+from petridish.sweeps import Sweep
 from petridish.tasks import Domain, SparseParity
 from petridish.testing import check_engine, short_run
 from petridish.training import (
@@ -260,6 +261,20 @@ def test_a_module_that_does_not_fit_is_refused(fault: str, sentence: str) -> Non
     with pytest.raises(UserError) as error:
         short_run(Waves(), Sized(fault)).check()
     assert str(error.value) == sentence
+
+
+def test_models_that_start_differently_are_not_swept_in_silence() -> None:
+    """A module swept from an MLP's base would start as that; the sweep must say what it means."""
+    base = short_run(Waves(), MLP(5))
+    with pytest.raises(UserError) as error:
+        Sweep(base, {"model": (MLP(5), Dropped()), "seed": range(2)})
+    assert str(error.value) == (
+        "The models of this sweep start differently by themselves (own, uniform), and the runs "
+        'would all start as uniform. Name the start by an axis init, such as "init": (Own(),).'
+    )
+    named = Sweep(base, {"model": (MLP(5), Dropped()), "init": (Own(),), "seed": (0,)})
+    assert [spec.init for spec in named.specs()] == [Own(), Own()]
+    assert len(Sweep(short_run(Waves(), Dropped()), {"model": (Dropped(4), Dropped(5))})) == 2
 
 
 # Updates

@@ -12,7 +12,7 @@ import numpy as np
 
 from petridish.choices import Offered, describe, parse_setting, split
 from petridish.errors import UserError, nearest
-from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model
+from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model, usual_start
 from petridish.tasks import TASKS, Task
 from petridish.training import (
     LOSSES,
@@ -74,6 +74,15 @@ class Sweep:
                 raise UserError(f"There is no axis called {axis!r}. {nearest(axis, known)}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
+        if "init" not in axes:
+            starts = {describe(usual_start(model)) for model in axes.get("model", ())}
+            if len(starts | {describe(self.base.init)}) > 1 and starts - {"uniform"}:
+                raise UserError(
+                    f"The models of this sweep start differently by themselves "
+                    f"({', '.join(sorted(starts))}), and the runs would all start as "
+                    f"{describe(self.base.init)}. Name the start by an axis init, such as "
+                    '"init": (Own(),).'
+                )
 
     def __len__(self) -> int:
         own = prod(len(values) for values in self.axes.values())
