@@ -16,9 +16,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from petridish.training import RunSpec
+import torch
+
+from petridish.training import (
+    KL,
+    CrossEntropy,
+    Error,
+    Instrument,
+    MeanLoss,
+    Metric,
+    RunSpec,
+    SquaredError,
+)
 from petridish.values import known_classes, version_of
-from tests.golden import RUNS, changes, drawn, losses, two_steps
+from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
 
 PATH = Path(__file__).parent / "digests.json"
 AGAIN = "`python -m tests.digests`"
@@ -58,15 +69,37 @@ def shown_by(kind: type) -> str | None:
 def digests() -> dict[str, Any]:
     """Return an entry for every class that stands in one of the runs, and for every loss."""
     found: dict[str, Any] = {}
-    by_loss = losses()
+    by_loss, read = losses(), readings()
     for _, kind in sorted(known_classes().items()):
         run = shown_by(kind)
         if run is not None and kind is not RunSpec:
             others = sorted({entry(part) for part in parts(SERVED[run])} - {entry(kind)})
             found[entry(kind)] = {"run": run, "with": others, **computed(run)}
-        if (loss := getattr(kind, "name", None)) in by_loss:
-            found[entry(kind)] = {"loss": by_loss[str(loss)]}
+        name = str(getattr(kind, "name", None))
+        if name in by_loss:
+            found[entry(kind)] = {"loss": by_loss[name]}
+        if issubclass(kind, Instrument):
+            own = {place: value for place, value in read.items() if place.startswith(f"{name},")}
+            found[entry(kind)] = {"readings": own}
+        if issubclass(kind, Metric):
+            found[entry(kind)] = {"values": measured(kind)}
     return found
+
+
+def measured(kind: type) -> dict[str, Any]:
+    """Return what a metric makes of fixed outputs."""
+    outputs = torch.linspace(-1.3, 1.7, 12).view(1, 6, 2)
+    classes = torch.tensor([[0, 1, 1, -1, 0, 1]])
+    targets = torch.linspace(0.0, 1.0, 12).view(1, 6, 2)
+    shares = outputs.softmax(dim=-1).flip(1)
+    cases: dict[type, tuple[Metric, torch.Tensor, dict[str, torch.Tensor]]] = {
+        Error: (Error(), classes, {}),
+        SquaredError: (SquaredError(), targets, {}),
+        MeanLoss: (MeanLoss(CrossEntropy()), classes, {}),
+        KL: (KL("truth"), classes, {"strategy kl_truth": shares}),
+    }
+    metric, labels, facts = cases[kind]
+    return gist(metric.each(outputs, labels, facts).nan_to_num(nan=-1.0).numpy())
 
 
 def moved(here: dict[str, Any], there: dict[str, Any]) -> Iterator[str]:

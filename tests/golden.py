@@ -27,7 +27,7 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
-from petridish.models import MLP, KaimingGaussian, Normal
+from petridish.models import MLP, ByName, Constant, KaimingGaussian, Normal, Uniform
 from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
 from petridish.tasks import GroupProduct, SparseParity
@@ -71,6 +71,7 @@ RUNS: dict[str, RunSpec] = {
         for init in ALL_INITS
         if fits(init, MLP(4, (2, 6)))
     },
+    "init by_name": spec_of(init=ByName((("@bias", Constant(0.0)), ("*", Uniform())))),
     **{f"task {describe(task)}": spec_of(task=task) for task in ALL_TASKS},
     **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
 }

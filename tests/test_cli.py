@@ -259,13 +259,13 @@ MISTAKES = {
     ),
     ("run", *SMOKE, "--set", "init=relu"): (
         "There is no init called 'relu'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, "
-        "xavier."
+        "over_sparse, own, paired, seeded, signs, sparse, symmetric_signs, tangent_start, "
+        "uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "init=paired(hinge)"): (
         "There is no base called 'hinge'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, paired, seeded, signs, sparse, symmetric_signs, tangent_start, uniform, "
-        "xavier."
+        "over_sparse, own, paired, seeded, signs, sparse, symmetric_signs, tangent_start, "
+        "uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "model.activation=power(1.5)"): (
         "Power: k=1.5. Give a whole number of at least 1."

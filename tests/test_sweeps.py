@@ -96,12 +96,12 @@ def test_a_users_class_is_a_choice_where_it_has_the_names(tmp_path: Path) -> Non
     path = tmp_path / "own.py"
     path.write_text(OWN, encoding="utf-8")
     own = load_user_file(path)
-    axes = SWEEP.narrowed(["task=own(8,2,0.5),sparse_parity(9,2)"]).axes
+    axes = SWEEP.narrowed(["task=mine(8,2,0.5),sparse_parity(9,2)"]).axes
 
     assert axes["task"] == (own.Own(8, 2, weight=0.5), SparseParity(9, 2))
     for axis in ("model", "init"):
-        with pytest.raises(UserError, match=rf"^There is no {axis} called 'own'\."):
-            SWEEP.narrowed([f"{axis}=own(8,2)"])
+        with pytest.raises(UserError, match=rf"^There is no {axis} called 'mine'\."):
+            SWEEP.narrowed([f"{axis}=mine(8,2)"])
     _learned.clear()
 
 
@@ -114,18 +114,14 @@ from petridish.tasks import SparseParity
 
 @dataclass(frozen=True)
 class Own:
-    name: ClassVar[str] = "own"
+    name: ClassVar[str] = "mine"
     n: int
     k: int
     weight: float = 1.0
 
     @property
-    def n_inputs(self):
-        return self.n
-
-    @property
-    def n_classes(self):
-        return 2
+    def domain(self):
+        return SparseParity(self.n, self.k).domain
 
     def draw(self, seeds, purpose, start, count):
         return SparseParity(self.n, self.k).draw(seeds, purpose, start, count)

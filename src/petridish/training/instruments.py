@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -494,7 +494,9 @@ def _derivative(activation: Activation) -> Derivative:
 
     name = activation.name
     if type(activation) is ACTIVATIONS.get(name) and name in DERIVATIVES:
-        return DERIVATIVES[name](**vars(activation))
+        parts = fields(activation)  # type: ignore[arg-type] # every choice is a dataclass
+        chosen = {part.name: getattr(activation, part.name) for part in parts}
+        return DERIVATIVES[name](**chosen)
 
     def slope(z: Floats) -> Floats:
         import torch

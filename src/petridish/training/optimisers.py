@@ -60,7 +60,7 @@ Named = tuple[tuple[str, float], ...]
 Factors = float | tuple[float, ...] | Named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Piece:
     """From step `start` on, the rate and the decay are multiplied by these factors.
 
@@ -88,6 +88,11 @@ class Piece:
             numbers = [each[1] if isinstance(each, tuple) else each for each in factors]
             if not all(0 <= factor < math.inf for factor in numbers):
                 raise UserError(f"Piece: {name}={given}. Give finite factors of at least 0.")
+
+    def __repr__(self) -> str:
+        """Leave `keep` out where all is kept: the text of stored schedules has none."""
+        keep = "" if self.keep == 1 else f", keep={self.keep!r}"
+        return f"Piece(start={self.start!r}, rate={self.rate!r}, decay={self.decay!r}{keep})"
 
     def spread(self, factors: Factors, parameters: Sequence[Parameter]) -> tuple[float, ...]:
         """Return one factor for each parameter."""

@@ -55,7 +55,7 @@ class Data:
     def __post_init__(self) -> None:
         _check(
             self.m == ONLINE or (self.m >= 1 and self.m == int(self.m) and self.m <= 2**32),
-            f"Data: m={self.m} training examples were asked for. "
+            f"Data: m={self.m:g} training examples were asked for. "
             "Give a whole number from 1 to 2^32, or inf for fresh examples at each step.",
         )
         object.__setattr__(self, "m", float(self.m))  # 100 and 100.0 are one value, and one key
@@ -159,7 +159,7 @@ class Training:
             value = getattr(self, name)
             _check(
                 0 <= value < math.inf,
-                f"Training: {name}={value}. Give a finite number of at least 0.",
+                f"Training: {name}={value:g}. Give a finite number of at least 0.",
             )
             object.__setattr__(self, name, float(value))
         check_whole("Training", 1, steps=self.steps)

@@ -38,8 +38,9 @@ def _network(spec: RunSpec) -> nn.Module:
     module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
     module.to(getattr(torch, spec.training.precision))
     named = dict(module.named_parameters())
+    start = initial_weights([spec])  # which may train another run
     with torch.no_grad():
-        for parameter, drawn in zip(spec.parameters, initial_weights([spec]), strict=True):
+        for parameter, drawn in zip(spec.parameters, start, strict=True):
             named[parameter.name].copy_(torch.from_numpy(drawn[0]))
     return module
 
