@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from petridish.tasks import GroupProduct
+from petridish.choices import describe
+from petridish.tasks import GroupProduct, SparseParity
 from petridish.theory.features.margin_networks import Neurons
 from petridish.theory.features.margins import group_margin, parity_margin
 from tests.cell_tables import with_cells
@@ -25,11 +26,11 @@ def row(
     """Give a run that ended with these weights, its margin at `ratio` of γ*, 0.01 less before."""
     if "group" in task:
         best = group_margin(GroupProduct(task["group"]).structure()).margin
-        name = f"group_product({task['group']})"
+        name = describe(GroupProduct(task["group"]))
         possible = GroupProduct(task["group"]).n_possible
     else:
         best = parity_margin(task["k"])
-        name = f"sparse_parity({task['n']}, {task['k']})"
+        name = describe(SparseParity(**task))
         possible = 2 ** task["n"]
     columns = {"task.group": None, "task.n": None, "task.k": None, "task.support": None}
     return {

@@ -74,7 +74,7 @@ def test_settings_narrow_and_widen() -> None:
 def test_a_setting_is_read_by_the_type_of_its_field() -> None:
     """Floats, tuples, None, words and choices, whatever stands there now."""
     cases: dict[str, tuple[object, ...]] = {
-        "lr=1,0.5": (1.0, 0.5),
+        "lr=1,0.5": (1, 0.5),
         "task.support=(1,2),none": ((1, 2), None),
         "model.deeper=(4,),(4,2)": ((4,), (4, 2)),
         "training.batch_size=none,7": (None, 7),

@@ -164,7 +164,7 @@ def parse_setting(text: str, axis: str, hint: Any, offered: Offered) -> Any:
                 f"The axis {axis} takes whole numbers, but {text!r} was given. Give a whole number."
             )
         return int(value)
-    return value
+    return parse_value(text)  # as it was written; the class makes it a float
 
 
 def parse_value(text: str) -> Any:

@@ -25,12 +25,14 @@ LATER = {"later": True}
 
 At its default it is left out of the JSON, so that old keys stay valid.
 """
-LOOKED_AT = "__petridish_value__"  # on a value whose fields are known to fit a spec
 RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 # Where the package's values live, imported when one is first read: these rooms import this file.
 ROOMS = ("tasks", "models", "training", "estimator.contenders")
 
 named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
+# Values whose fields are known to fit a spec, by identity: the specs of a sweep share their parts.
+_looked_at: dict[int, object] = {}
+MOST_LOOKED_AT = 4096
 _learned: dict[str, types.ModuleType] = {}  # users' files, by the names of their modules
 
 
@@ -194,7 +196,7 @@ def as_value(value: Any, owner: str, name: str) -> Any:
 
 def was_looked_at(value: object) -> bool:
     """Say whether `as_value` has returned this value before."""
-    return LOOKED_AT in getattr(value, "__dict__", ())
+    return _looked_at.get(id(value)) is value
 
 
 def _as_values(value: Any, owner: str, name: str) -> Any:
@@ -210,8 +212,9 @@ def _as_values(value: Any, owner: str, name: str) -> Any:
     found = {part: as_value(inner, kind.__name__, part) for part, inner in given.items()}
     if changed := {part: inner for part, inner in found.items() if inner is not given[part]}:
         value = replace(value, **changed)
-    with suppress(AttributeError):  # a class with slots is looked at again
-        object.__setattr__(value, LOOKED_AT, True)
+    if len(_looked_at) >= MOST_LOOKED_AT:
+        _looked_at.clear()
+    _looked_at[id(value)] = value
     return value
 
 
