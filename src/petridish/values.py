@@ -32,6 +32,7 @@ ROOMS = ("tasks", "models", "training", "estimator.contenders")
 named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
 # Values whose fields are known to fit a spec, by identity: the specs of a sweep share their parts.
 _looked_at: dict[int, object] = {}
+PLAIN = (type(None), bool, int, float, str)
 MOST_LOOKED_AT = 4096
 _learned: dict[str, types.ModuleType] = {}  # users' files, by the names of their modules
 
@@ -176,7 +177,7 @@ def as_value(value: Any, owner: str, name: str) -> Any:
 
     What a spec cannot hold is refused, by the class and the field that hold it.
     """
-    if value is None or type(value) in (bool, int, float, str) or isinstance(value, Gone):
+    if type(value) in PLAIN or isinstance(value, Gone):
         return value
     if isinstance(value, tuple | list):
         found = tuple(as_value(part, owner, name) for part in value)
@@ -227,7 +228,10 @@ def find_gone(value: object) -> Gone | None:
         parts = list(value)
     elif is_dataclass(value) and not isinstance(value, type):
         parts = [getattr(value, part.name) for part in fields(value)]
-    return next((gone for part in parts if (gone := find_gone(part)) is not None), None)
+    for part in parts:
+        if type(part) not in PLAIN and (gone := find_gone(part)) is not None:
+            return gone
+    return None
 
 
 @cache

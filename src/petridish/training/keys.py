@@ -17,12 +17,15 @@ from petridish.values import Gone, find_gone, is_left_out, named_code, plain, re
 MEANING = "petridish 2"  # in every key; another number would make every stored run another one
 _cells: dict[str, RunSpec] = {}  # the cells that were read: analysis asks for them again and again
 
+_parts: dict[str, Any] = {}  # and their parts, by field and JSON
+
 
 def forget_code() -> None:
     """Look at users' classes anew: a constant that they use may have changed since."""
     named_code.cache_clear()
     _part_text.cache_clear()
     _cells.clear()
+    _parts.clear()
 
 
 def spec_text(spec: RunSpec) -> str:
@@ -44,9 +47,13 @@ def read_cell(text: str) -> RunSpec:
     """Return the spec of a cell, with seed 0; `cell_text` has written it."""
     if text in _cells:
         return _cells[text]
-    spec = read_spec(text)
+    written = _loaded(text)
+    # Cells share most of their parts, and each is read once.
+    names = {name: f"{name} {inner}" for name, inner in written.items()}
+    spec = _as_spec({name: _parts.get(names[name], inner) for name, inner in written.items()})
     if find_gone(spec) is None:  # a class that is not here may be loaded yet
         _cells[text] = spec
+        _parts.update({part: getattr(spec, name) for name, part in names.items()})
     return spec
 
 
@@ -55,11 +62,20 @@ def read_spec(text: str) -> RunSpec:
 
     A part whose class is not here is `Gone`: the spec has the key that it had, and does not run.
     """
+    return _as_spec(_loaded(text))
+
+
+def _loaded(text: str) -> dict[str, Any]:
     try:
-        written = json.loads(text)
+        written: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise UserError(f"This is not the text of a spec: {text[:60]!r}. {error}.") from error
-    found = read({"type": "RunSpec", **written})
+    return written
+
+
+def _as_spec(parts: dict[str, Any]) -> RunSpec:
+    """Make a spec of its parts, as JSON or as they were read before."""
+    found = read({"type": "RunSpec", **parts})
     assert isinstance(found, RunSpec)
     return found
 
