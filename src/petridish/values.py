@@ -209,14 +209,25 @@ def _as_values(value: Any, owner: str, name: str) -> Any:
         )
     if was_looked_at(value):
         return value
-    given = {part.name: getattr(value, part.name) for part in fields(value)}
-    found = {part: as_value(inner, kind.__name__, part) for part, inner in given.items()}
-    if changed := {part: inner for part, inner in found.items() if inner is not given[part]}:
+    changed = {}
+    for part in _field_names(kind):
+        inner = getattr(value, part)
+        if type(inner) in PLAIN or inner == ():
+            continue  # most fields: every spec is looked at
+        found = as_value(inner, kind.__name__, part)
+        if found is not inner:
+            changed[part] = found
+    if changed:
         value = replace(value, **changed)
     if len(_looked_at) >= MOST_LOOKED_AT:
         _looked_at.clear()
     _looked_at[id(value)] = value
     return value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind))
 
 
 def find_gone(value: object) -> Gone | None:

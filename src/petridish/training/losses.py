@@ -53,9 +53,9 @@ def mean_of_labelled(each: Tensor, labels: Tensor) -> Tensor:
     """Return the mean of `each` (run, batch, …) over the labels that are there, shape (run,)."""
     if labels.is_floating_point():
         return each.flatten(1).mean(dim=1)
+    if int(labels.min()) >= 0:
+        return each.flatten(1).mean(dim=1) if each.dim() > 2 else each.mean(dim=1)
     there = labels >= 0
-    if bool(there.all()):
-        return each.flatten(1).mean(dim=1)
     counted = there.flatten(1).sum(dim=1).clamp(min=1)
     return each.where(there, 0.0).flatten(1).sum(dim=1) / counted
 
@@ -77,7 +77,8 @@ class MarginLoss(MeanOfExamples):
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each example."""
-        return self.of_margin(outputs.squeeze(-1), 1 - 2 * labels)
+        # In the outputs' type: the backward pass would turn whole numbers into it at every use.
+        return self.of_margin(outputs.squeeze(-1), 1 - 2 * labels.to(outputs.dtype))
 
     @abstractmethod
     def of_margin(self, f: Tensor, y: Tensor) -> Tensor:

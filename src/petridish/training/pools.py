@@ -51,11 +51,12 @@ class Pool:
     ) -> None:
         self.dtype = getattr(torch, spec.training.precision)
         self.places = isinstance(spec.model, Stacked) and spec.model.takes_places
-        self.labels = _end_to_end([numbers(part.labels) for part in parts])
+        # Bits stay bytes, which are classes once they are gathered; none of them is −1.
+        bits = all(part.labels.dtype == np.uint8 for part in parts)
+        self.labels = _end_to_end([p.labels if bits else numbers(p.labels) for p in parts])
         if self.labels.is_floating_point():
-            self.labels, self.complete = self.labels.to(self.dtype), True
-        else:
-            self.complete = not bool((self.labels < 0).any())
+            self.labels = self.labels.to(self.dtype)
+        self.complete = bits or self.labels.is_floating_point() or bool((self.labels >= 0).all())
         self.n_bits = parts[0].n_bits
         self.hot = parts[0].hot is not None
         self.inputs = _end_to_end([_compact(part) for part in parts])
@@ -77,7 +78,10 @@ class Pool:
         elif self.n_bits:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
             rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
-        return rows.view(*places.shape, *rows.shape[1:]), _rows(self.labels, flat, places)
+        labels = _rows(self.labels, flat, places)
+        if labels.dtype == torch.uint8:
+            labels = labels.long()
+        return rows.view(*places.shape, *rows.shape[1:]), labels
 
     def batch(self, places: Tensor) -> Batch:
         """Gather all that is known of the examples at `places` (run, example)."""
@@ -92,8 +96,8 @@ def _rows(values: Tensor, flat: Tensor, places: Tensor) -> Tensor:
 
 def _end_to_end(parts: Sequence[NDArray[Any]]) -> Tensor:
     """Lay the runs of several parts (run, example, …) end to end."""
-    flat = np.concatenate([part.reshape(-1, *part.shape[2:]) for part in parts])
-    return torch.from_numpy(flat)
+    flat = [part.reshape(-1, *part.shape[2:]) for part in parts]
+    return torch.from_numpy(flat[0] if len(flat) == 1 else np.concatenate(flat))
 
 
 def _compact(part: Examples) -> NDArray[Any]:

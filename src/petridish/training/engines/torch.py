@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from petridish.models.base import Weights
+from petridish.models.base import Stacked, Weights
 from petridish.training.data import grouped, initial_weights
 from petridish.training.engines.base import Monitor, Torch
 from petridish.training.evaluator import Evaluator, Values
@@ -76,6 +76,9 @@ class _Stack:
         self.network = stack_of(specs)
         self.evaluator = Evaluator(specs, self.network, self.train, pairs=self.stacks)
         self.parameters = specs[0].parameters
+        self.unsure = not isinstance(
+            specs[0].model, Stacked
+        )  # of what a module's outputs depend on
         self.trained = [place for place, p in enumerate(self.parameters) if p.trained]
         self.weights = self._asked(_stacked_weights(specs))
         self.update = make_update(specs, self._chosen(self.weights))
@@ -120,7 +123,7 @@ class _Stack:
             x, y = pool.take(places[ahead])  # (run, batch, input), (run, batch)
             loss = loss_of(self.network.train(self.weights, x, seeds, step + ahead), y)  # (run,)
             total = loss + penalty(self.parameters, self.weights) if penalty.strength else loss
-            gradients = torch.autograd.grad(total.sum(), trained, materialize_grads=True)
+            gradients = torch.autograd.grad(total.sum(), trained, materialize_grads=self.unsure)
             self.update(trained, gradients, step + ahead)
             recent.append(loss.detach())
             self.loss_sum += recent[-1]
