@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from petridish.errors import UserError, check_whole
 from petridish.models.base import ChecksTask, Parameter, Stacked, layer_parameter
-from petridish.tasks.base import Task
+from petridish.tasks.base import OnSupport, Task
 from petridish.tasks.domain import Domain, one_answer
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class DisjointPolyNet(Stacked, ChecksTask):
 
     def check_task(self, task: Task) -> None:
         """Refuse a task whose relevant bits are not one in every block: it cannot be learned."""
-        support, n = getattr(task, "support", None), getattr(task, "n", 0)
+        support, n = task.support if isinstance(task, OnSupport) else None, task.domain.n_inputs
         if support is None or sorted(i * self.k // n for i in support) != list(range(self.k)):
             raise UserError(
                 f"DisjointPolyNet: the support {support} does not have one bit in each of the "

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Sparse
 from petridish.models.base import Parameter, Weights
+from petridish.tasks.base import OnSupport
 from petridish.training.spec import RunSpec
 from petridish.training.starts import StartsFromRuns
 
@@ -64,7 +65,8 @@ class Ticket(StartsFromRuns):
         return [np.stack(weights) for weights in zip(*each, strict=True)]
 
     def _start(self, spec: RunSpec) -> list[Weights]:
-        if self.chosen == "largest" and getattr(spec.task, "support", ()) is None:
+        drawn = isinstance(spec.task, OnSupport) and spec.task.support is None
+        if self.chosen == "largest" and drawn:
             raise UserError(
                 "Ticket: the task draws its support anew for every seed, so that the parent would "
                 "have learned another function. Give the task a support."
