@@ -21,6 +21,7 @@ from petridish.training import (
     SGD,
     Adam,
     AdamW,
+    Data,
     Hinge,
     Piece,
     RunRecord,
@@ -32,8 +33,9 @@ from petridish.training import (
     load_engine,
 )
 from petridish.training.data import initial_weights
+from petridish.training.networks import numbers_per_example
 from petridish.training.noise import Call, draw_numbers, note_calls
-from tests.own_parts import Convolved, Dropped, Recurrent, Stripes, Waves
+from tests.own_parts import Coins, Convolved, Dropped, Reader, Recurrent, Stripes, Waves
 
 
 def record_of(spec: RunSpec, engine: str = "torch") -> RunRecord:
@@ -219,6 +221,19 @@ def test_what_cannot_be_stacked_goes_to_the_reference() -> None:
     assert refusal is not None
     assert refusal.startswith("torch.func cannot stack it (")
     assert refusal.endswith("). The engine reference can.")
+
+
+def test_the_size_of_a_stack_goes_by_what_a_module_holds() -> None:
+    """An image's convolution holds more than its weights say; long sequences make small stacks."""
+    assert numbers_per_example(Reader(6), Coins(8), 2) == 8 * (6 + 6 + 2)
+    convolved = 4 * 4 * 4  # four channels of 4 × 4
+    assert numbers_per_example(Convolved(), Stripes(6), 2) == 4 * convolved + 4 + 4 + 2
+    engine = load_engine("torch")
+    sizes = [
+        engine.stack_size(replace(short_run(Coins(length), Reader()), data=Data(n_test=9)))
+        for length in (8, 800, 20_000)
+    ]
+    assert sizes[0] > sizes[1] > sizes[2] == 1
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,10 @@ def describe(value: object) -> str:
 
 def name_of(value: object) -> str:
     """Return the name of a choice without its arguments; of a class that is gone, the class's."""
-    return value.kind if isinstance(value, Gone) else getattr(value, "name", type(value).__name__)
+    if isinstance(value, Gone):
+        return value.kind
+    name = getattr(type(value), "name", None)  # of the class: a field may be called so too
+    return name if isinstance(name, str) else type(value).__name__
 
 
 def _is_default(field: Field[Any], value: object) -> bool:

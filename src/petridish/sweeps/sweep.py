@@ -15,11 +15,17 @@ from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model, usual_start
 from petridish.tasks import TASKS, Task
 from petridish.training import (
+    INSTRUMENTS,
     LOSSES,
+    METRICS,
     OPTIMISERS,
     PENALTIES,
     SGD,
+    THRESHOLDS,
+    Below,
+    Instrument,
     Loss,
+    Metric,
     NeuronNorm,
     RunSpec,
     cell_text,
@@ -37,6 +43,9 @@ OFFERED: Offered = {
     Loss: LOSSES,
     SGD: OPTIMISERS,
     NeuronNorm: PENALTIES,
+    Metric: METRICS,
+    Below: THRESHOLDS,
+    Instrument: INSTRUMENTS,
 }
 """The choices for a field of each type."""
 MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger

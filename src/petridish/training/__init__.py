@@ -45,6 +45,7 @@ from petridish.training.losses import (
 from petridish.training.metrics import (
     KL,
     METRICS,
+    THRESHOLDS,
     Above,
     Below,
     Error,
@@ -78,6 +79,7 @@ __all__ = [
     "OPTIMISERS",
     "PENALTIES",
     "SGD",
+    "THRESHOLDS",
     "Above",
     "Adam",
     "AdamW",

@@ -122,7 +122,7 @@ def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
     if not is_dataclass(value):
         columns[path] = value
         return
-    if hasattr(value, "name"):
+    if isinstance(getattr(type(value), "name", None), str):
         columns[path] = describe(value)
         kind: type = type(value)
         if code := named_code(kind):

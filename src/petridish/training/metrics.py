@@ -322,6 +322,7 @@ class Threshold(ABC):
 class Below(Threshold):
     """At most the value; below it if `strict`."""
 
+    name: ClassVar[str] = "below"
     words: ClassVar[tuple[str, str]] = ("<=", "<")
 
     metric: Metric
@@ -341,6 +342,7 @@ class Below(Threshold):
 class Above(Threshold):
     """At least the value; above it if `strict`."""
 
+    name: ClassVar[str] = "above"
     words: ClassVar[tuple[str, str]] = (">=", ">")
 
     metric: Metric
@@ -354,6 +356,9 @@ class Above(Threshold):
     def holds_count(self, count: int, of: int) -> bool:
         """Return whether the share is high enough."""
         return count > self.value * of + 1e-9 if self.strict else count >= self.value * of - 1e-9
+
+
+THRESHOLDS: dict[str, type] = {kind.name: kind for kind in (Below, Above)}
 
 
 def _check_positions(owner: object, positions: str) -> None:

@@ -171,6 +171,24 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
 
 
 @lru_cache(maxsize=256)
+def numbers_per_example(model: Model, task: Task, n_outputs: int) -> int:
+    """Count what the innermost parts of a module put out for one example: what a step holds."""
+    module, x = build(model, task.domain, n_outputs).eval(), batch_inputs(task, 1, torch.float32)
+    found = [0]
+
+    def count(_module: nn.Module, _given: object, outputs: object) -> None:
+        parts = outputs if isinstance(outputs, tuple) else (outputs,)
+        found[0] += sum(part.numel() for part in parts if isinstance(part, Tensor))
+
+    for part in module.modules():
+        if not any(True for _ in part.children()):
+            part.register_forward_hook(count)
+    with torch.no_grad():
+        module(x)
+    return max(found[0], 1)
+
+
+@lru_cache(maxsize=256)
 def stacking_problem(model: Model, task: Task, n_outputs: int) -> str | None:
     """Return why `torch.func` cannot stack a model's modules, from a trial with two, or None.
 

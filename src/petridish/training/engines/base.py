@@ -146,7 +146,13 @@ class Torch:
         A run that fills it is carried out by itself.
         """
         weights = sum(parameter.size for parameter in spec.parameters)
-        activations = spec.examples_a_step * sum(p.fan_out for p in spec.parameters)
+        if isinstance(spec.model, Stacked):
+            each = sum(parameter.fan_out for parameter in spec.parameters)
+        else:
+            from petridish.training.networks import numbers_per_example
+
+            each = numbers_per_example(spec.model, spec.task, spec.n_outputs)
+        activations = spec.examples_a_step * each
         if activations > 250_000:  # a second run would take what this one has in the cache
             return 1
         return max(1, min(256, 128_000 // weights, 4_000_000 // activations))
