@@ -172,7 +172,7 @@ def patterns(x: Floats) -> list[NDArray[np.int64]]:
             bounds=(None, None),
         )
         if separable.status == 0:
-            found.append(np.array(bits))
+            found.append(np.array(labels))
     return found
 
 

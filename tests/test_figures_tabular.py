@@ -41,8 +41,8 @@ FIGURES: dict[str, Callable[[pl.DataFrame, str], Figure]] = {
     "errors": method_errors,
     "ranks": critical_difference,
 }
-OTHERS = [Method("sparse_mlp(256)"), Method("lightgbm(100)"), Method("own(1)")]
-OFFSETS = {"sparse_mlp": -0.05, "lightgbm": 0.02, "own": 0.08}
+OTHERS = [Method("sparse_mlp(256)"), Method("lightgbm(100)"), Method("another(1)")]
+OFFSETS = {"sparse_mlp": -0.05, "lightgbm": 0.02, "another": 0.08}
 
 
 def contest(tasks: int = 6, trials: int = 4) -> pl.DataFrame:
@@ -249,7 +249,7 @@ def test_errors_are_listed_from_the_best() -> None:
 
     assert entries[0] == "SparseMLP"
     assert set(entries[1:3]) == {"MLP", "random forest"}
-    assert entries[3:] == ["LightGBM", "own"]
+    assert entries[3:] == ["LightGBM", "another"]
     left, right = drawn(figure)
     assert left.get_ylabel() == "mean test error, %"
     assert right.get_ylabel() == "difference to random forest, percentage points"
@@ -278,12 +278,14 @@ def test_sizes_that_not_all_tasks_have_are_left_out() -> None:
 
 def test_a_family_that_was_not_run_everywhere_is_named() -> None:
     """It has no line where its tasks are others, and the note says so; so has the ranking."""
-    table = contest().filter((pl.col("model") != "own(1)") | (pl.col("task.dataset") != "task 00"))
+    table = contest().filter(
+        (pl.col("model") != "another(1)") | (pl.col("task.dataset") != "task 00")
+    )
 
     for figure in (method_errors(table, "Title"), critical_difference(table, "Title")):
-        assert figure.get_supxlabel().endswith("Not run on all tasks: own.")
+        assert figure.get_supxlabel().endswith("Not run on all tasks: another.")
     entries = [text.get_text() for text in method_errors(table, "Title").legends[0].get_texts()]
-    assert "own" not in entries
+    assert "another" not in entries
 
 
 def test_the_ranks_are_those_of_the_analysis() -> None:
@@ -296,7 +298,7 @@ def test_the_ranks_are_those_of_the_analysis() -> None:
 
     written = texts(panel)
     assert f"SparseMLP  {found.ranks[0]:.2f}" in written
-    assert f"{found.ranks[-1]:.2f}  own" in written
+    assert f"{found.ranks[-1]:.2f}  another" in written
     assert f"critical difference {found.critical:.2f}" in written
     ruler = next(line for line in panel.lines if line.get_linewidth() == 2)
     assert np.ptp(np.asarray(ruler.get_xdata())) == pytest.approx(found.critical)

@@ -57,6 +57,7 @@ from petridish.training import (
     spec_text,
 )
 from petridish.training.data import initial_weights
+from petridish.training.instruments import instrument
 from petridish.values import learn, plain, read
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def _check_value(value: Any) -> None:
     )
     learn(sys.modules[kind.__module__])
     again = read(plain(value))
+    if isinstance(value, Instrument):
+        again = instrument(again)  # some are written by their names alone
     _require(
         again == value and hash(again) == hash(value),
         f"{describe(value)} is read back from its JSON as {again!r}. Give its fields numbers, "
@@ -464,13 +467,13 @@ def _check_each(metric: Metric, spec: RunSpec) -> None:
         )
 
 
-def check_instrument(instrument: Instrument, spec: RunSpec) -> None:
+def check_instrument(given: Instrument, spec: RunSpec) -> None:
     """Check an instrument in a run: read twice it is the same, and in both engines alike."""
-    _check_value(instrument)
-    evaluation = replace(spec.evaluation, every=1, curves=True, instruments=(instrument,))
+    _check_value(given)
+    evaluation = replace(spec.evaluation, every=1, curves=True, instruments=(given,))
     spec = replace(spec, evaluation=evaluation)
     spec.check()
-    name = describe(instrument)
+    name = describe(given)
     torch, again, reference = (
         list(load_engine(engine).run([spec], Silent()))
         for engine in ("torch", "torch", "reference")

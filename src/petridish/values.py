@@ -212,7 +212,7 @@ def _as_values(value: Any, owner: str, name: str) -> Any:
     changed = {}
     for part in _field_names(kind):
         inner = getattr(value, part)
-        if type(inner) in PLAIN or inner == ():
+        if type(inner) in PLAIN or (type(inner) is tuple and not inner):
             continue  # most fields: every spec is looked at
         found = as_value(inner, kind.__name__, part)
         if found is not inner:
