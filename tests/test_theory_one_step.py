@@ -250,6 +250,21 @@ def test_the_sizes_of_theorem_55() -> None:
         assert sizes.first_rate == first_rate(4_001, 2)
 
 
+def test_the_power_of_k_in_the_batch_is_seven_halves() -> None:
+    """2 / τ² over n C(n, k−1) and its logarithm is of the order k^(7/2); the text has k^(7/6)."""
+    epsilon, orders = 0.1, []
+    for k in range(2, 32, 2):
+        n = 2 * k**2 + 1
+        tau = theorem55_sizes(n, k, epsilon=epsilon, version="printed").tau
+        log = math.log(128 * k**3 * n / epsilon)
+        orders.append(2 / (tau**2 * n * math.comb(n, k - 1) * log))
+
+    powers = np.arange(2, 32, 2.0)
+    right, printed = (np.array(orders) / powers**power for power in (7 / 2, 7 / 6))
+    assert 2**10 / 2.2 < right.min() < right.max() < 2**10 / 0.5
+    assert printed[-1] > 100 * printed[0]
+
+
 # The first gradient
 
 
@@ -337,6 +352,23 @@ def test_the_limit_does_not_hold_for_errors() -> None:
         assert np.mean(1 * label <= 0) == 0.5
     # D R² = 1 < ε² C(9, 4) for ε = 0.1: the text says that some parity has a loss above 0.9.
     assert kernel_limit(9, 4, 1, 1.0) > 0.9
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.6, 0.99, 1])
+def test_scaled_parities_have_no_errors(epsilon: float) -> None:
+    """All parities of 2 of 6 bits, scaled to norm 1: R e_S has an error of 0 for an R below ε."""
+    x = cube(6).astype(np.float64)
+    supports = list(itertools.combinations(range(6), 2))
+    labels = np.stack([x[:, list(support)].prod(axis=1) for support in supports], axis=1)
+    features = labels / math.sqrt(len(supports))
+    radius = 0.99 * epsilon
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1)
+    assert len(supports) * radius**2 < epsilon**2 * math.comb(6, 2)
+    for place, label in enumerate(labels.T):
+        w = radius * np.eye(len(supports))[place]
+        assert np.mean(label * (features @ w) <= 0) == 0
+    # The text says that some parity has a loss above 1 − ε, and so above 0.
+    assert kernel_limit(6, 2, len(supports), radius) >= 1 - epsilon
 
 
 def test_with_features_of_at_most_one_each_their_number_counts() -> None:

@@ -301,7 +301,8 @@ def theorem55_sizes(n: int, k: int, *, epsilon: float, version: Version = "prove
         The statement's T is :math:`2^9 k^3 r n^2 / \epsilon^2`; its own last line needs
         :math:`2^{12}`. Its B has lost powers: with τ as defined it is :math:`2^{10} k^2 n
         \log(128 k^3 n/\epsilon) \log(32nr/\epsilon) / \xi_{k-1}^2`, where the text has 2^8 and
-        |ξ|. Both versions take B from their τ.
+        |ξ|; in k this is of the order :math:`k^{7/2} \binom{n}{k-1}`, printed :math:`k^{7/6}`.
+        Both versions take B from their τ.
 
     Returns
     -------
@@ -418,8 +419,10 @@ def kernel_limit(
     Returns
     -------
     loss : float
-        At least 0. The text says the same of the 0-1 loss, where it is false for ε < ½: the one
-        feature Ψ ≡ 1 with w = 1 has a loss of ½ on every parity.
+        At least 0. The text says the same of the 0-1 loss, where it is false for every ε ≤ 1: that
+        loss does not change with the size of w. All parities as features, scaled to norm 1, have an
+        error of 0 for every R < ε. The one feature Ψ ≡ 1 (D = 1) has an error of ½ on every parity,
+        which refutes it for ε ≤ ½ even at D = 1.
     """
     check_whole("kernel_limit", 1, n=n, k=k, dimension=dimension)
     features = {"printed": dimension, "proved": 1}[version]

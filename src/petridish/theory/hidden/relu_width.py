@@ -1,4 +1,4 @@
-r"""How many ReLUs a parity takes, as a function of the sum of its bits [HP §5.3.1, App. B.4.1].
+r"""How many ReLUs a parity takes if they see the sum of its bits alone [HP §5.3.1, App. B.4.1].
 
 The networks are f(x) = Σ_j u_j relu(w_j s + b_j), with or without an output bias, of s = Σ_S x_i,
 which has the k + 1 values −k, −k + 2, …, k; the parity alternates over them and is +1 at s = k.
@@ -38,8 +38,8 @@ _FIRST = {
 def parity_relus(k: int) -> tuple[Ints, Ints, Ints]:
     """Return w, b and u of a network without output bias that is the parity of k bits, exactly.
 
-    It has k + 1 neurons for k ≤ 3, four for k = 4 and k − 1 from 5 on: the fewest that a function
-    of s can have, and for k ≤ 5 the fewest of all (docs/theory-hidden.md, «Widths»).
+    It has k + 1 neurons for k ≤ 3, four for k = 4 and k − 1 from 5 on: the fewest of
+    neurons that see s alone, and for k ≤ 5 the fewest of all (docs/theory-hidden.md, «Widths»).
 
     One bit more takes one neuron more: with it s is s' + 1, −f(s' + 1) is right but for the new
     value s' = k + 1, where it is −3, and 2 relu(s' − k + 1) is 4 there and 0 at all others.
@@ -134,8 +134,9 @@ def best_margin(k: int, width: int, *, fit: Fit, output: Output = "linear") -> f
 def least_width(k: int, *, fit: Fit, output: Output = "linear") -> int:
     """Return the fewest ReLUs of s that are, or have the sign of, the parity of k bits.
 
-    Among functions of s alone, by `best_margin`: 2, 3, 4, 4, 4, 5, 6, 7 for k = 1 to 8 without an
-    output bias, 1, 2, 3, 3, 4, 5, 6, 7 with one; the same for both kinds of fit.
+    Among networks whose neurons see s alone (equal weights on S, 0 elsewhere), by `best_margin`:
+    2, 3, 4, 4, 4, 5, 6, 7 for k = 1 to 8 without an output bias, 1, 2, 3, 3, 4, 5, 6, 7 with one;
+    the same for both kinds of fit.
     """
     width = max(k - 1, 0)
     while best_margin(k, width, fit=fit, output=output) == 0:

@@ -177,8 +177,9 @@ GROKKING_SCALES = {
 def squares(*widths: int) -> MLP:
     """Give a deep network of squares: L − 1 hidden layers, and an output [HP App. B.3.7].
 
-    The text writes the output as u·z. Over a last layer of one neuron, as its networks have, that
-    is a square of one sign and never a parity: the output has a bias here.
+    The text writes the output as u·z. Over a last layer of one neuron, as its networks with L = 3
+    and 4 have, that is a square of one sign and never a parity: the output has a bias here. With
+    L = 2, ten squares, none is needed for k ≤ 2, and larger k are beyond it; it has the bias too.
     """
     return MLP(widths[0], tuple(widths[1:]), Power(2))
 
