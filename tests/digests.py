@@ -91,7 +91,7 @@ def measured(kind: type) -> dict[str, Any]:
     outputs = torch.linspace(-1.3, 1.7, 12).view(1, 6, 2)
     classes = torch.tensor([[0, 1, 1, -1, 0, 1]])
     targets = torch.linspace(0.0, 1.0, 12).view(1, 6, 2)
-    shares = outputs.softmax(dim=-1).flip(1)
+    shares = (2 * outputs).softmax(dim=-1).flip(-1)
     cases: dict[type, tuple[Metric, torch.Tensor, dict[str, torch.Tensor]]] = {
         Error: (Error(), classes, {}),
         SquaredError: (SquaredError(), targets, {}),

@@ -86,6 +86,11 @@ def test_other_metrics_by_hand() -> None:
     found = KL("truth").each(outputs, torch.tensor([[0]]), {"strategy kl_truth": torch.tensor(p)})
     expected = rel_entr(p[0, 0], outputs[0, 0].softmax(0).numpy()).sum()
     assert found.item() == pytest.approx(expected, rel=1e-6)
+    sequence = torch.zeros(1, 1, 3, 2)
+    half = {"strategy kl_truth_all": torch.tensor([[[[1.0, 0.0]] * 3]])}
+    half["strategy kl_truth_all"][0, 0, 1] = 0.5
+    labels = torch.tensor([[[-1, 0, -1]]])
+    assert KL("truth", positions="all").each(sequence, labels, half).item() == pytest.approx(0)
 
 
 def test_names_of_curves() -> None:
@@ -275,6 +280,16 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: measured(PARITY, MeanLoss(Norm())).check(),
         "MeanLoss: the loss norm is no mean over examples. Inherit from MeanOfExamples, or measure "
         "it by an instrument.",
+    ),
+    (
+        lambda: measured(COINS, MeanLoss(CrossEntropy((1.0, 2.0)))).check(),
+        "MeanLoss: the loss cross_entropy((1.0, 2.0)) is no mean over examples. Inherit from "
+        "MeanOfExamples, or measure it by an instrument.",
+    ),
+    (
+        lambda: Evaluation(metrics=Error()),  # type: ignore[arg-type]
+        "Evaluation: metrics=Error(on='test', part=None, positions='all') is no tuple. Give such "
+        "as metrics=(KL('truth'),).",
     ),
     (
         lambda: measured(PARITY, MeanLoss(CrossEntropy())).check(),

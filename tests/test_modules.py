@@ -131,6 +131,58 @@ def test_randomness_that_streams_cannot_serve_is_refused(how: str, name: str) ->
     )
 
 
+@dataclass(frozen=True)
+class Hidden:
+    """A module whose randomness no call of PyTorch's generator shows, or that never stops."""
+
+    name: ClassVar[str] = "hidden"
+    how: str
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return the module."""
+        return HiddenModule(self.how, domain.n_inputs, n_outputs)
+
+
+class HiddenModule(nn.Module):
+    """Draws by NumPy, by a generator of its own, or by dropout in evaluation."""
+
+    def __init__(self, how: str, n_inputs: int, n_outputs: int) -> None:
+        super().__init__()
+        self.how, self.layer = how, nn.Linear(n_inputs, n_outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return outputs with noise."""
+        if self.how == "numpy":
+            x = x + float(np.random.randn())  # noqa: NPY002 - what a stranger might write
+        if self.how == "always":
+            x = nn.functional.dropout(x, 0.5)
+        outputs: Tensor = self.layer(x)
+        return outputs
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        (
+            "numpy",
+            "The module of hidden(numpy) returns other outputs for the same inputs and weights: it "
+            "draws random numbers that are not the run's. Use nn.Dropout, torch.rand_like or "
+            "torch.randn_like.",
+        ),
+        (
+            "always",
+            "The module of hidden(always) draws random numbers in evaluation too. Draw them only "
+            "where self.training is true, as nn.Dropout does.",
+        ),
+    ],
+)
+def test_hidden_randomness_is_found(how: str, sentence: str) -> None:
+    """By two passes that ought to agree."""
+    with pytest.raises(UserError) as error:
+        short_run(Waves(), Hidden(how)).check()
+    assert str(error.value) == sentence
+
+
 def test_the_callers_generator_is_left_alone() -> None:
     """Building, noting and training draw nothing from it."""
     torch.manual_seed(0)
@@ -287,6 +339,8 @@ def test_models_that_start_differently_are_not_swept_in_silence() -> None:
         "The models of this sweep start differently by themselves (own, uniform), and the runs "
         'would all start as uniform. Name the start by an axis init, such as "init": (Own(),).'
     )
+    explicit = replace(short_run(Waves(), Dropped()), init=Normal(0.1))
+    assert len(Sweep(explicit, {"model": (Dropped(4), Dropped(5))})) == 2
     named = Sweep(base, {"model": (MLP(5), Dropped()), "init": (Own(),), "seed": (0,)})
     assert [spec.init for spec in named.specs()] == [Own(), Own()]
     assert len(Sweep(short_run(Waves(), Dropped()), {"model": (Dropped(4), Dropped(5))})) == 2

@@ -28,6 +28,7 @@ from petridish.training import (
     Curves,
     Data,
     Evaluation,
+    Movement,
     Outcome,
     RunRecord,
     RunSpec,
@@ -81,7 +82,7 @@ def test_a_setting_is_read_by_the_type_of_its_field() -> None:
         "data.draws=distinct": ("distinct",),
         "training.optimiser=adam,sgd(0.5)": (Adam(), SGD(0.5)),
         "model.activation=power(3)": (Power(3),),
-        "evaluation.instruments=(movement,)": (("movement",),),
+        "evaluation.instruments=(movement,)": ((Movement(),),),
     }
     for setting, values in cases.items():
         (axis,) = SWEEP.narrowed([setting]).axes.keys() - SWEEP.axes.keys()

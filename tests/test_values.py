@@ -311,3 +311,25 @@ def test_what_a_spec_cannot_hold_is_refused(held: Any, sentence: str) -> None:
     with pytest.raises(UserError) as error:
         RunSpec(task=SparseParity(8, 2), model=model)
     assert str(error.value) == sentence
+
+
+def test_a_metric_or_instrument_that_is_gone_leaves_the_store_readable() -> None:
+    """Its run is read, printed and grouped like others, and refuses to run."""
+    from petridish.training import Below, Error, Evaluation, Movement, read_spec, spec_text
+
+    spec = RunSpec(
+        task=SparseParity(8, 2),
+        training=Training(stop=Below(Error(part="a"), 0.1)),
+        evaluation=Evaluation(
+            curves=True, metrics=(Error(on="train"),), instruments=(Movement("layer1.*"),)
+        ),
+    )
+    text = spec_text(spec)
+    for name in ("Error", "Movement", "Below"):
+        strange = text.replace(f'"type": "{name}"', '"code": "0123456789abcdef", "type": "Mine"')
+        gone = read_spec(strange)
+
+        assert json.loads(spec_text(gone)) == json.loads(strange)
+        assert "Mine" in str(flat(gone))
+        with pytest.raises(UserError, match="The class Mine of this run is not here"):
+            gone.check()

@@ -140,11 +140,13 @@ def _curves(panel: Any, runs: pl.DataFrame) -> None:
     """Draw the errors of the first runs of a cell."""
     for run in runs.sort("seed").head(MOST_CURVES).iter_rows(named=True):
         colour = BLUE if run["outcome"] == "SOLVED" else ORANGE
-        steps, train, test = (  # step 0 has no place on a logarithmic axis
-            run[f"curve.{name}"][1:] for name in ("step", "train_error", "test_error")
-        )
-        panel.plot(steps, train, color=GREY, lw=0.8, alpha=0.7)
-        panel.plot(steps, test, color=colour, lw=1.1, alpha=0.9)
+        # Real targets have squared errors; step 0 has no place on a logarithmic axis.
+        kind = "error" if run.get("curve.test_error") else "squared_error"
+        steps = run["curve.step"][1:]
+        for sample, look in (("train", (GREY, 0.8, 0.7)), ("test", (colour, 1.1, 0.9))):
+            values = run.get(f"curve.{sample}_{kind}")
+            if values:
+                panel.plot(steps, values[1:], color=look[0], lw=look[1], alpha=look[2])
     solved = (runs["outcome"] == "SOLVED").sum()
     panel.text(
         0.97,
@@ -156,7 +158,8 @@ def _curves(panel: Any, runs: pl.DataFrame) -> None:
         fontsize=8,
     )
     panel.set_xscale("log")
-    panel.set_ylim(-0.02, 0.68)
+    if "curve.test_error" in runs and runs["curve.test_error"].is_not_null().any():
+        panel.set_ylim(-0.02, 0.68)
 
 
 def _made(kept: pl.DataFrame) -> str:

@@ -85,7 +85,8 @@ class Sweep:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
         if "init" not in axes:
             starts = {describe(usual_start(model)) for model in axes.get("model", ())}
-            if len(starts | {describe(self.base.init)}) > 1 and starts - {"uniform"}:
+            usual = self.base.init == usual_start(self.base.model)  # none was named
+            if usual and starts - {describe(self.base.init)}:
                 raise UserError(
                     f"The models of this sweep start differently by themselves "
                     f"({', '.join(sorted(starts))}), and the runs would all start as "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import FromModule
 from petridish.models.base import Weights
 from petridish.seeds import Streams
@@ -54,6 +55,11 @@ def _drawn(task: Task, seeds: Sequence[int], purpose: str, start: int, count: in
     """Draw examples, and refuse labels that the task's domain does not have."""
     examples = task.draw(seeds, purpose, start, count)
     task.domain.check_labels(examples.labels, describe(task))
+    if examples.labels.shape[:2] != (len(seeds), count):
+        raise UserError(
+            f"The task {describe(task)} was asked for {count} examples of {len(seeds)} runs, and "
+            f"drew labels of shape {examples.labels.shape}. Return (run, example) first."
+        )
     return examples
 
 

@@ -77,7 +77,7 @@ class Reading:
         state = {**self.now, **self.buffers}
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
         self.shared.module.load_state_dict(tensors, strict=False)
-        return self.shared.module
+        return self.shared.module.eval()  # another instrument may have left it in training
 
     def sample(self, on: str = "test") -> Examples:
         """Return a sample of the run: "test", "train" or one of its evaluation's."""
@@ -365,7 +365,7 @@ class NormalisedMargin(Instrument):
         if task.n_possible > MOST_INPUTS:
             return math.nan
         x, labels = _every_input(task, spec.seed)
-        weights = [torch.from_numpy(np.asarray(weight))[None] for weight in reading.now.values()]
+        weights = [torch.from_numpy(np.array(weight))[None] for weight in reading.now.values()]
         n_outputs = weights[-1].shape[1]
         least = math.inf
         for start in range(0, len(labels), 2048):  # pieces that stay in the cache
@@ -544,6 +544,13 @@ def is_product(task: Task) -> bool:
     return bool(np.array_equal(labels % 2, settings.sum(axis=1) % 2))
 
 
+def _read_only(weight: Weights) -> Weights:
+    """Return a view that an instrument cannot write to: the run goes on with the array itself."""
+    view = np.asarray(weight).view()
+    view.flags.writeable = False
+    return view
+
+
 class Gauges:
     """The instruments that a run asks for, with what they compare against and what they found."""
 
@@ -565,7 +572,7 @@ class Gauges:
         buffers: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         """Append one reading of every instrument that is read at this step."""
-        named = dict(zip(self.names, now, strict=True))
+        named = {name: _read_only(weight) for name, weight in zip(self.names, now, strict=True)}
         reading = Reading(self.spec, step, self.start, named, buffers or {}, self.shared)
         for each in self.instruments:
             if each.at is None or step in each.at:

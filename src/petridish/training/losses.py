@@ -40,6 +40,11 @@ class Loss(Protocol):
 class MeanOfExamples(ABC):
     """A loss that is the mean over the labelled examples of a batch."""
 
+    @property
+    def is_mean(self) -> bool:
+        """Whether every example counts the same; class weights make it no mean."""
+        return True
+
     @abstractmethod
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each label, shape (run, batch, …); anything where there is none."""
@@ -183,6 +188,11 @@ class CrossEntropy(MeanOfExamples):
                 f"{domain.target}. Give one weight per class."
             )
         return domain.target.k
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether there are no weights."""
+        return not self.weights
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return −log of the label's probability, unweighted."""

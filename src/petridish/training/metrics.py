@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from petridish.errors import UserError, nearest
 from petridish.tasks.base import Examples, HasParts, HasStrategies, Task
 from petridish.tasks.domain import Classes, Domain, Values
 from petridish.training.losses import Loss, MeanOfExamples
+from petridish.values import Gone
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -196,7 +198,7 @@ class MeanLoss(Metric):
 
     def check(self, spec: RunSpec) -> None:
         """Refuse a loss that is no mean over examples, or needs other outputs."""
-        if not isinstance(self.loss, MeanOfExamples):
+        if not (isinstance(self.loss, MeanOfExamples) and self.loss.is_mean):
             raise UserError(
                 f"MeanLoss: the loss {describe(self.loss)} is no mean over examples. Inherit from "
                 "MeanOfExamples, or measure it by an instrument."
@@ -278,7 +280,9 @@ class KL(Metric):
             outputs = outputs[:, :, -1:]
         p = facts[self._fact].to(outputs.dtype)
         value = (p.xlogy(p) - p * outputs.log_softmax(dim=-1)).sum(dim=-1)
-        return value if value.dim() == 2 else value.mean(dim=2)
+        there = labels[:, :, -1:] if labels.dim() == 3 and self.positions == "last" else labels
+        value = value.where(there >= 0, math.nan)
+        return value if value.dim() == 2 else value.nanmean(dim=2)
 
 
 METRICS: dict[str, type] = {m.name: m for m in (Error, SquaredError, MeanLoss, KL)}
@@ -294,11 +298,11 @@ class Threshold(ABC):
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
-        if not isinstance(self.metric, Metric):
+        if not isinstance(self.metric, Metric | Gone):
             raise UserError(
                 f"{kind}: metric={self.metric!r} is no metric. Give such as {kind}(Error(), 0.1)."
             )
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+        if isinstance(self.value, bool) or not isinstance(self.value, Real):  # NumPy's too
             raise UserError(f"{kind}: value={self.value!r}. Give a number.")
         if math.isnan(self.value):
             raise UserError(f"{kind}: value={self.value!r}. Give a number.")

@@ -7,6 +7,7 @@ computes alone.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
@@ -155,7 +156,7 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
     """Refuse a module whose outputs are not what the task asks for, or that draws by itself."""
     domain = task.domain
     module, x = build(model, domain, n_outputs), batch_inputs(task, TRIED, torch.float32)
-    note_calls(module, x)
+    _check_repeats(model, module, x)
     module.eval()
     with torch.no_grad():
         outputs = module(x)
@@ -168,6 +169,29 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
             f"{describe(task)}, and loss and task ask for the shape {expected}. Size it by the "
             "domain and n_outputs that build is given."
         )
+
+
+def _check_repeats(model: Model, module: nn.Module, x: Tensor) -> None:
+    """Refuse random numbers that do not come from streams, and any in evaluation."""
+    note_calls(module, x)  # names what draws by PyTorch's generator
+    for training in (True, False):
+        found = []
+        for _ in range(2):
+            again = copy.deepcopy(module).train(training)
+            with torch.no_grad(), Given() as noted:
+                found.append(again(x))
+            if noted.calls and not training:
+                raise UserError(
+                    f"The module of {describe(model)} draws random numbers in evaluation too. Draw "
+                    "them only where self.training is true, as nn.Dropout does."
+                )
+        same = [isinstance(each, Tensor) for each in found]
+        if all(same) and not torch.equal(found[0].nan_to_num(), found[1].nan_to_num()):
+            raise UserError(
+                f"The module of {describe(model)} returns other outputs for the same inputs and "
+                "weights: it draws random numbers that are not the run's. Use nn.Dropout, "
+                "torch.rand_like or torch.randn_like."
+            )
 
 
 @lru_cache(maxsize=256)

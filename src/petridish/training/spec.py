@@ -16,7 +16,7 @@ from petridish.training.losses import Hinge, Loss
 from petridish.training.metrics import Above, Below, Error, Metric, SquaredError, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
-from petridish.values import LATER, as_value, find_gone, was_looked_at
+from petridish.values import LATER, Gone, as_value, find_gone, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
@@ -126,10 +126,10 @@ class Training:
 
     def __post_init__(self) -> None:
         _check(
-            self.stop is None or isinstance(self.stop, Threshold),
+            self.stop is None or isinstance(self.stop, Threshold | Gone),
             f"Training: stop={self.stop!r}. Give such as Below(SquaredError(), 0.1).",
         )
-        if self.stop is not None:  # one meaning has one spelling, and one key
+        if isinstance(self.stop, Threshold):  # one meaning has one spelling, and one key
             short = isinstance(self.stop, Below) and self.stop.metric == Error()
             short = short and not self.stop.strict
             object.__setattr__(self, "target_error", self.stop.value if short else None)
@@ -248,22 +248,33 @@ class Evaluation:
             f"Evaluation: fitted_error={self.fitted_error}. "
             "Give an error rate from 0 to 1, or none not to ask.",
         )
+        _check(
+            isinstance(self.instruments, tuple | list),
+            f"Evaluation: instruments={self.instruments!r} is no tuple. Give such as "
+            "instruments=(Movement(),), or names.",
+        )
         object.__setattr__(self, "instruments", tuple(instrument(i) for i in self.instruments))
-        labels = tuple(each.label for each in self.gauges)
+        known = [each for each in self.instruments if isinstance(each, Instrument)]
+        labels = tuple(each.label for each in known)
         _check(
             len(set(labels)) == len(labels),
             f"Evaluation: instruments={labels} names one twice. Name each once.",
         )
         _check(
-            self.curves or not labels,
+            self.curves or not self.instruments,
             f"Evaluation: instruments={labels} are kept beside the curves. Give curves=True too.",
         )
         for name, kind in (("metrics", Metric), ("samples", Held), ("reached", Threshold)):
-            values = tuple(getattr(self, name))
+            given = getattr(self, name)
+            _check(
+                isinstance(given, tuple | list),
+                f"Evaluation: {name}={given!r} is no tuple. Give such as {_EXAMPLES[name]}.",
+            )
+            values = tuple(given)
             object.__setattr__(self, name, values)
             for value in values:
                 _check(
-                    isinstance(value, kind),
+                    isinstance(value, kind | Gone),  # whose class is gone prints, and does not run
                     f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give such as "
                     f"{_EXAMPLES[name]}.",
                 )
