@@ -58,7 +58,7 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 from petridish.training.instruments import instrument
-from petridish.values import learn, plain, read
+from petridish.values import learning, plain, read
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,8 +89,8 @@ def _check_value(value: Any) -> None:
         f"{kind.__name__} has no name. Give it such as `name: ClassVar[str] = "
         f'"{kind.__name__.lower()}"`.',
     )
-    learn(sys.modules[kind.__module__])
-    again = read(plain(value))
+    with learning(sys.modules[kind.__module__]):
+        again = read(plain(value))
     if isinstance(value, Instrument):
         again = instrument(again)  # some are written by their names alone
     _require(

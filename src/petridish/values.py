@@ -11,8 +11,8 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -170,6 +170,18 @@ def hint_at(value: object, path: str) -> Any:
 def learn(module: types.ModuleType) -> None:
     """Let `read` find the classes that a user's file defines."""
     _learned[module.__name__] = module
+
+
+@contextmanager
+def learning(module: types.ModuleType) -> Iterator[None]:
+    """Let `read` find the classes of a module for a while."""
+    before = dict(_learned)
+    learn(module)
+    try:
+        yield
+    finally:
+        _learned.clear()
+        _learned.update(before)
 
 
 def as_value(value: Any, owner: str, name: str) -> Any:
