@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from petridish.choices import describe
 from petridish.errors import UserError
-from petridish.models import MLP, MODELS, ByName, Constant, Homogeneous, Normal, Own, PolyNet
+from petridish.models import MLP, ByName, Constant, Homogeneous, Normal, Own, PolyNet
 from petridish.seeds import Streams
 from petridish.tasks import (
     TASKS,
@@ -394,14 +393,3 @@ def test_faults_of_other_kinds_are_found() -> None:
         "chance: a run that is made again reads something else. Take random numbers from "
         "Streams([reading.spec.seed], name)."
     )
-
-
-def test_every_model_builds_a_module_of_its_parameters() -> None:
-    """The names by which weights are kept are those of the module."""
-    assert {type(model) for model in ALL_MODELS} == set(MODELS.values())
-    for model in ALL_MODELS:
-        if not isinstance(model, Homogeneous):
-            module = model.build(Domain(Bits(8), Classes(2)), 1)
-            said = [p.name for p in model.parameters(Domain(Bits(8), Classes(2)), 1)]
-            assert isinstance(module, nn.Module)
-            assert [name for name, _ in module.named_parameters()] == said

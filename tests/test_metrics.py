@@ -42,7 +42,6 @@ from petridish.training import (
     load_engine,
     run_key,
 )
-from petridish.training.metrics import Threshold
 from petridish.training.screen import allowed_errors
 from tests.own_parts import Coins, Dropped, Mixed, Reader, Stripes, Waves
 
@@ -404,8 +403,3 @@ def test_what_does_not_fit_is_refused(make: Any, sentence: str) -> None:
     with pytest.raises(UserError) as error:
         make()
     assert str(error.value) == sentence
-
-
-def test_thresholds_are_values() -> None:
-    """Both kinds are what `Training.stop` and `Evaluation.reached` take."""
-    assert all(issubclass(kind, Threshold) for kind in (Below, Above))

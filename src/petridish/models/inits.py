@@ -21,6 +21,7 @@ from petridish.values import LATER
 if TYPE_CHECKING:
     from torch import nn
 
+Build = Callable[[], "nn.Module"]
 Said = TypeVar("Said")
 
 
@@ -361,10 +362,7 @@ class FromModule(ABC):
 
     @abstractmethod
     def draw_from(
-        self,
-        build: Callable[[], nn.Module],
-        parameters: Sequence[Parameter],
-        seeds: Sequence[int],
+        self, build: Build, parameters: Sequence[Parameter], seeds: Sequence[int]
     ) -> list[Weights]:
         """Return the values of `parameters` for the runs `seeds`; `build` makes a new module."""
 
@@ -382,10 +380,7 @@ class Own(FromModule):
         return [np.zeros((0, *p.shape), np.float32) for p in parameters]
 
     def draw_from(
-        self,
-        build: Callable[[], nn.Module],
-        parameters: Sequence[Parameter],
-        seeds: Sequence[int],
+        self, build: Build, parameters: Sequence[Parameter], seeds: Sequence[int]
     ) -> list[Weights]:
         """Build one module per run."""
         from petridish.models.parameters import seeded
@@ -418,10 +413,7 @@ class ByName(FromModule):
         return [init.draw([p], seeds)[0] for p, init in zip(parameters, chosen, strict=True)]
 
     def draw_from(
-        self,
-        build: Callable[[], nn.Module],
-        parameters: Sequence[Parameter],
-        seeds: Sequence[int],
+        self, build: Build, parameters: Sequence[Parameter], seeds: Sequence[int]
     ) -> list[Weights]:
         """Draw every parameter by its rule, which may be its module's own start."""
         return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -32,6 +33,15 @@ class Source(Protocol):
         """Return the places of the examples start … stop − 1, shape (row, example)."""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """The runs of a stack as they stand: their numbers in the whole stack, and their weights."""
+
+    specs: Sequence[RunSpec]
+    rows: Sequence[int]
+    weights: Sequence[Tensor]
+
+
 class Evaluator:
     """Measures the runs of a stack; with `pairs` a run left alone is computed beside itself."""
 
@@ -46,18 +56,12 @@ class Evaluator:
                 self.sources[name] = HeldSource(specs, name)
 
     def evaluate(
-        self,
-        specs: Sequence[RunSpec],
-        rows: Sequence[int],
-        weights: Sequence[Tensor],
-        thresholds: Sequence[tuple[Threshold, Sequence[int]]],
+        self, now: Standing, thresholds: Sequence[tuple[Threshold, Sequence[int]]]
     ) -> tuple[list[set[int]], list[Values]]:
-        """Say which runs pass each threshold, and measure all metrics if curves are kept.
+        """Find the runs that pass each threshold, and measure all metrics if curves are kept.
 
         Parameters
         ----------
-        rows : sequence of int
-            Number of each run in the whole stack.
         thresholds : sequence of (Threshold, runs)
             What is asked of which runs of the stack.
 
@@ -68,64 +72,59 @@ class Evaluator:
         values : list of dict
             The metrics of each run; empty without curves.
         """
-        self._specs, self._rows, self._weights = specs, rows, weights
-        if specs[0].evaluation.curves:
-            everyone = range(len(specs))
-            values = self.measure(everyone, specs[0].curve_metrics)
+        first = now.specs[0]
+        if first.evaluation.curves:
+            values = self.measure(now, range(len(now.specs)), first.curve_metrics)
             passed = [
-                {run for run in runs if self._holds(threshold, values[run], run)}
+                {run for run in runs if self._holds(threshold, values[run], now.specs[run])}
                 for threshold, runs in thresholds
             ]
             return passed, values
-        return [self._passing(threshold, runs) for threshold, runs in thresholds], []
+        return [self._passing(now, threshold, runs) for threshold, runs in thresholds], []
 
-    def measure(self, runs: Sequence[int], metrics: Sequence[Metric]) -> list[Values]:
+    def measure(
+        self, now: Standing, runs: Sequence[int], metrics: Sequence[Metric]
+    ) -> list[Values]:
         """Measure metrics of some runs on whole samples."""
         found: list[Values] = [{} for _ in runs]
         for name in dict.fromkeys(metric.on for metric in metrics):
             asked = [metric for metric in metrics if metric.on == name]
-            for size, places in self._by_size(runs, name).items():
+            for size, places in _by_size(now, runs, name).items():
                 some = [runs[place] for place in places]
-                sums, counts = self._totals(some, name, asked, 0, size)
+                sums, counts = self._totals(now, some, name, asked, 0, size)
                 for metric, total, count in zip(asked, sums, counts, strict=True):
                     for place, value, n in zip(places, total, count, strict=True):
                         found[place][metric.column] = value / n if n else math.nan
         return found
 
-    def _by_size(self, runs: Sequence[int], name: str) -> dict[int, list[int]]:
-        """Group places in `runs` by the sizes of their samples: training samples may differ."""
-        groups: dict[int, list[int]] = {}
-        for place, run in enumerate(runs):
-            groups.setdefault(sample_size(self._specs[run], name), []).append(place)
-        return groups
-
     def _is_count(self, metric: Metric) -> bool:
         return self.sources[metric.on].pool.complete and metric.counts(self.domain)
 
-    def _holds(self, threshold: Threshold, values: Values, run: int) -> bool:
+    def _holds(self, threshold: Threshold, values: Values, spec: RunSpec) -> bool:
         """Return whether a run whose metrics are known passes."""
         metric = threshold.metric
         value = values[metric.column]
         if not self._is_count(metric):
             return threshold.holds(value)
-        size = sample_size(self._specs[run], metric.on)
+        size = sample_size(spec, metric.on)
         return threshold.holds_count(round(value * size), size)
 
-    def _passing(self, threshold: Threshold, runs: Sequence[int]) -> set[int]:
+    def _passing(self, now: Standing, threshold: Threshold, runs: Sequence[int]) -> set[int]:
         """Find the runs that pass a threshold, looking at no more of the sample than is needed."""
         if not runs:
             return set()
         metric = threshold.metric
         if not (isinstance(threshold, Below) and self._is_count(metric)):
-            values = self.measure(runs, [metric])
+            values = self.measure(now, runs, [metric])
             known = zip(runs, values, strict=True)
-            return {run for run, value in known if self._holds(threshold, value, run)}
+            return {run for run, found in known if self._holds(threshold, found, now.specs[run])}
         passed: set[int] = set()
-        for size, places in self._by_size(runs, metric.on).items():
+        for size, places in _by_size(now, runs, metric.on).items():
             allowed = allowed_errors(size, threshold.value, strict=threshold.strict)
             wrong = {runs[place]: 0.0 for place in places}
             for stage in stages(size, allowed):
-                sums, _ = self._totals(list(wrong), metric.on, [metric], stage.start, stage.stop)
+                waiting = list(wrong)
+                sums, _ = self._totals(now, waiting, metric.on, [metric], stage.start, stage.stop)
                 wrong = {
                     run: errors + more
                     for (run, errors), more in zip(wrong.items(), sums[0], strict=True)
@@ -137,11 +136,17 @@ class Evaluator:
         return passed
 
     def _totals(
-        self, runs: Sequence[int], name: str, metrics: Sequence[Metric], start: int, stop: int
+        self,
+        now: Standing,
+        runs: Sequence[int],
+        name: str,
+        metrics: Sequence[Metric],
+        start: int,
+        stop: int,
     ) -> tuple[list[list[float]], list[list[int]]]:
         """Add up metrics over the examples start … stop − 1: sums and counts, (metric, run)."""
         source = self.sources[name]
-        places = source.places([self._rows[run] for run in runs], start, stop)
+        places = source.places([now.rows[run] for run in runs], start, stop)
         lonely = len(runs) == 1 and self.pairs
         chosen = torch.tensor([*runs] * 2 if lonely else [*runs])
         places = places.repeat(2, 1) if lonely else places
@@ -150,8 +155,8 @@ class Evaluator:
         whole = -(-n_examples // CHUNK) * CHUNK
         places = places[:, torch.arange(whole) % n_examples]
         counted = torch.arange(whole) < n_examples
-        everyone = len(runs) == len(self._specs)
-        weights = self._weights if everyone else [weight[chosen] for weight in self._weights]
+        everyone = len(runs) == len(now.specs)
+        weights = now.weights if everyone else [weight[chosen] for weight in now.weights]
         sums = torch.zeros(len(metrics), len(chosen), dtype=torch.float64)
         counts = torch.zeros(len(metrics), len(chosen), dtype=torch.int64)
         with torch.no_grad():
@@ -173,3 +178,11 @@ class Evaluator:
                     sums[place] += each.double().where(counts_here, 0.0).sum(dim=1)
                     counts[place] += counts_here.sum(dim=1)
         return sums[:, : len(runs)].tolist(), counts[:, : len(runs)].tolist()
+
+
+def _by_size(now: Standing, runs: Sequence[int], name: str) -> dict[int, list[int]]:
+    """Group places in `runs` by the sizes of their samples: training samples may differ."""
+    groups: dict[int, list[int]] = {}
+    for place, run in enumerate(runs):
+        groups.setdefault(sample_size(now.specs[run], name), []).append(place)
+    return groups

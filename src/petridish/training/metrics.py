@@ -9,8 +9,9 @@ examples is an instrument.
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -288,13 +289,21 @@ class KL(Metric):
 METRICS: dict[str, type] = {m.name: m for m in (Error, SquaredError, MeanLoss, KL)}
 
 
-class Threshold(ABC):
-    """A metric that has come to a value: it stops a run, or is noted (`Evaluation.reached`)."""
+@dataclass(frozen=True)
+class Threshold:
+    """A metric that has come to a value: it stops a run, or is noted (`Evaluation.reached`).
+
+    `Below` and `Above` are its two kinds; each states its comparison, and the strict one.
+    """
+
+    name: ClassVar[str]
+    compare: ClassVar[tuple[Callable[[float, float], bool], Callable[[float, float], bool]]]
+    words: ClassVar[tuple[str, str]]
+    slack: ClassVar[float]  # towards what passes, of a count
 
     metric: Metric
     value: float
-    strict: bool
-    words: ClassVar[tuple[str, str]]
+    strict: bool = False
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
@@ -302,9 +311,8 @@ class Threshold(ABC):
             raise UserError(
                 f"{kind}: metric={self.metric!r} is no metric. Give such as {kind}(Error(), 0.1)."
             )
-        if isinstance(self.value, bool) or not isinstance(self.value, Real):  # NumPy's too
-            raise UserError(f"{kind}: value={self.value!r}. Give a number.")
-        if math.isnan(self.value):
+        number = isinstance(self.value, Real) and not isinstance(self.value, bool)  # NumPy's too
+        if not number or math.isnan(self.value):
             raise UserError(f"{kind}: value={self.value!r}. Give a number.")
         object.__setattr__(self, "value", float(self.value))
 
@@ -313,13 +321,14 @@ class Threshold(ABC):
         """The name of the step at which it was reached, such as `test_error <= 0.1`."""
         return f"{self.metric.column} {self.words[self.strict]} {self.value:g}"
 
-    @abstractmethod
     def holds(self, number: float) -> bool:
         """Return whether a number is beyond the value; NaN never is."""
+        return self.compare[self.strict](number, self.value)
 
-    @abstractmethod
     def holds_count(self, count: int, of: int) -> bool:
         """Return whether a share is beyond the value, whatever its rounding: 3 of 10 are 0.3."""
+        slack = -self.slack if self.strict else self.slack
+        return self.compare[self.strict](count, self.value * of + slack)
 
 
 @dataclass(frozen=True)
@@ -327,19 +336,9 @@ class Below(Threshold):
     """At most the value; below it if `strict`."""
 
     name: ClassVar[str] = "below"
-    words: ClassVar[tuple[str, str]] = ("<=", "<")
-
-    metric: Metric
-    value: float
-    strict: bool = False
-
-    def holds(self, number: float) -> bool:
-        """Return whether the number is low enough."""
-        return number < self.value if self.strict else number <= self.value
-
-    def holds_count(self, count: int, of: int) -> bool:
-        """Return whether the share is low enough."""
-        return count < self.value * of - 1e-9 if self.strict else count <= self.value * of + 1e-9
+    compare = (operator.le, operator.lt)
+    words = ("<=", "<")
+    slack = 1e-9
 
 
 @dataclass(frozen=True)
@@ -347,19 +346,9 @@ class Above(Threshold):
     """At least the value; above it if `strict`."""
 
     name: ClassVar[str] = "above"
-    words: ClassVar[tuple[str, str]] = (">=", ">")
-
-    metric: Metric
-    value: float
-    strict: bool = False
-
-    def holds(self, number: float) -> bool:
-        """Return whether the number is high enough."""
-        return number > self.value if self.strict else number >= self.value
-
-    def holds_count(self, count: int, of: int) -> bool:
-        """Return whether the share is high enough."""
-        return count > self.value * of + 1e-9 if self.strict else count >= self.value * of - 1e-9
+    compare = (operator.ge, operator.gt)
+    words = (">=", ">")
+    slack = -1e-9
 
 
 THRESHOLDS: dict[str, type] = {kind.name: kind for kind in (Below, Above)}

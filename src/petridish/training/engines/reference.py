@@ -24,6 +24,7 @@ from petridish.training.data import (
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.instruments import Gauges
 from petridish.training.metrics import Metric, Threshold
+from petridish.training.networks import batch_inputs
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
@@ -156,7 +157,8 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
     training, data = spec.training, spec.data
     optimiser, parts = _optimiser(spec, network), spec.rates()
     measured = _Measured(spec, network)
-    calls = note_calls(network, measured.inputs["test"][_cycled(spec, measured)])
+    dtype = getattr(torch, training.precision)
+    calls = note_calls(network, batch_inputs(spec.task, spec.examples_a_step, dtype))
     curves = Curves()
 
     def weights() -> list[Weights]:
@@ -235,11 +237,6 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
         reached={t.column: reached[t] for t in spec.evaluation.reached},
         **({} if diverged else kept_weights(spec, weights(), buffers())),
     )
-
-
-def _cycled(spec: RunSpec, measured: _Measured) -> Tensor:
-    """Return places of as many held-out examples as a full batch has."""
-    return torch.arange(spec.examples_a_step) % len(measured.inputs["test"])
 
 
 def _outputs(

@@ -21,7 +21,7 @@ from torch import Tensor
 from petridish.models.base import Stacked, Weights
 from petridish.training.data import grouped, initial_weights
 from petridish.training.engines.base import Monitor, Torch
-from petridish.training.evaluator import Evaluator, Values
+from petridish.training.evaluator import Evaluator, Standing, Values
 from petridish.training.instruments import Gauges
 from petridish.training.metrics import Threshold
 from petridish.training.networks import stack_of
@@ -160,7 +160,8 @@ class _Stack:
         ]
         if spec.stop is not None:
             asked.append((spec.stop, everyone))
-        passed, values = self.evaluator.evaluate(self.specs, self.rows, self.weights, asked)
+        now = Standing(self.specs, self.rows, self.weights)
+        passed, values = self.evaluator.evaluate(now, asked)
         for place in range(len(self.noted)):
             for run in passed[place]:
                 self.reached[run][place] = step
@@ -168,7 +169,7 @@ class _Stack:
         if values:
             self._extend_curves(step, losses, values)
         ending = [run for run in everyone if last or run in solved]
-        final = self._final(ending, values)
+        final = self._final(now, ending, values)
         self._charge(started)
         for run, numbers in zip(ending, final, strict=True):
             outcome = Outcome.SOLVED if run in solved else Outcome.OUT_OF_STEPS
@@ -178,11 +179,11 @@ class _Stack:
         self.loss_sum.zero_()
         self.n_losses = 0
 
-    def _final(self, ending: list[int], values: Sequence[Values]) -> list[Values]:
+    def _final(self, now: Standing, ending: list[int], values: Sequence[Values]) -> list[Values]:
         metrics = self.specs[0].metrics
         if values:
             return [{m.column: values[run][m.column] for m in metrics} for run in ending]
-        return self.evaluator.measure(ending, metrics) if ending else []
+        return self.evaluator.measure(now, ending, metrics) if ending else []
 
     def _extend_curves(
         self, step: int, losses: list[float] | None, values: Sequence[Values]
