@@ -39,7 +39,7 @@ from petridish.theory.hidden.fourier_gaps import (
 from petridish.theory.majority import majority_coefficient
 from petridish.training import Curves, Data, Evaluation, RunSpec, Training, load_engine
 from petridish.training.engines.base import Silent
-from petridish.training.instruments import Gauges
+from petridish.training.readings import Gauges
 from tests.fourier_cases import ALL_ACTIVATIONS, plain_gradient
 
 # Closed forms

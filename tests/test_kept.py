@@ -41,7 +41,7 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.final import final_weights
-from petridish.training.instruments import Gauges
+from petridish.training.readings import Gauges
 from tests.domains import bits
 
 STEPPING = [engine for name, engine in ENGINES.items() if name not in ("wide", "fit")]

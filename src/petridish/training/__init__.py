@@ -14,13 +14,11 @@ from petridish.training.instruments import (
     FeaturePower,
     FirstLayerMovement,
     FourierGap,
-    Instrument,
     IrrelevantWeight,
     Movement,
     NeuronSize,
     NormalisedMargin,
     PopulationGradient,
-    Reading,
     RelevantWeight,
 )
 from petridish.training.keys import (
@@ -64,6 +62,7 @@ from petridish.training.optimisers import (
     step_schedule,
 )
 from petridish.training.penalties import PENALTIES, NeuronNorm
+from petridish.training.readings import Instrument, Reading
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.spec import ONLINE, Data, Evaluation, Held, RunSpec, Training
 from petridish.training.tickets import Ticket

@@ -11,11 +11,12 @@ from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_start
 from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
-from petridish.training.instruments import Instrument, instrument
+from petridish.training.instruments import instrument
 from petridish.training.losses import Hinge, Loss
 from petridish.training.metrics import Above, Below, Error, Metric, SquaredError, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
+from petridish.training.readings import Instrument
 from petridish.values import LATER, Gone, as_value, find_gone, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once

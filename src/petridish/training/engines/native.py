@@ -20,7 +20,6 @@ from petridish.seeds import n_words, name_key
 from petridish.tasks.base import OnSupport
 from petridish.training.data import initial_weights, test_examples, training_examples
 from petridish.training.engines.base import Monitor, Native, is_parity
-from petridish.training.instruments import Gauges
 from petridish.training.native import (
     Examples,
     Labelling,
@@ -31,6 +30,7 @@ from petridish.training.native import (
     RunArguments,
 )
 from petridish.training.native.run import Status
+from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
 from petridish.training.screen import allowed_errors, stages
 from petridish.training.spec import RunSpec

@@ -22,12 +22,12 @@ from petridish.training.data import (
     training_examples,
 )
 from petridish.training.engines.base import Monitor, Reference
-from petridish.training.instruments import Gauges
 from petridish.training.metrics import Metric, Threshold
 from petridish.training.networks import batch_inputs
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
+from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
 from petridish.training.spec import Rates, RunSpec
 

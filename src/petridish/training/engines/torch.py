@@ -22,11 +22,11 @@ from petridish.models.base import Stacked, Weights
 from petridish.training.data import grouped, initial_weights
 from petridish.training.engines.base import Monitor, Torch
 from petridish.training.evaluator import Evaluator, Standing, Values
-from petridish.training.instruments import Gauges
 from petridish.training.metrics import Threshold
 from petridish.training.networks import stack_of
 from petridish.training.numerics import settled
 from petridish.training.pools import TrainingSource
+from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update

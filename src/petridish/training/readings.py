@@ -1,0 +1,209 @@
+"""What is read off a run at its evaluations: the contract of instruments, and what they see."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.choices import describe
+from petridish.errors import UserError, nearest
+from petridish.models.base import Weights
+from petridish.tasks import Examples
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from petridish.training.record import Curves
+    from petridish.training.spec import RunSpec
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an instrument sees of one run.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        What the run is.
+    step : int
+        Steps taken.
+    start, now : mapping of str to array
+        The parameters by name, at the start and now, in the module's order.
+    buffers : mapping of str to array
+        What the module keeps beside its parameters, such as running means.
+    """
+
+    spec: RunSpec
+    step: int
+    start: Mapping[str, Weights]
+    now: Mapping[str, Weights]
+    buffers: Mapping[str, NDArray[Any]]
+    shared: Shared
+    kept: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """The plain module with its parameters of now, in evaluation mode."""
+        import torch
+
+        state = {**self.now, **self.buffers}
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in state.items()}
+        self.shared.module.load_state_dict(tensors, strict=False)
+        return self.shared.module.eval()  # another instrument may have left it in training
+
+    def sample(self, on: str = "test") -> Examples:
+        """Return a sample of the run: "test", "train" or one of its evaluation's."""
+        return self.shared.sample(on)
+
+    def inputs(self, on: str = "test", n: int | None = None) -> Tensor:
+        """Return the first `n` inputs of a sample as the module takes them."""
+        import torch
+
+        x = torch.from_numpy(self.sample(on).x[0, :n])
+        precision = getattr(torch, self.spec.training.precision)
+        return x.to(precision) if x.is_floating_point() else x
+
+    def outputs(self, on: str = "test", n: int | None = None) -> Tensor:
+        """Return the module's outputs on the first `n` examples of a sample."""
+        import torch
+
+        with torch.no_grad():
+            found: Tensor = self.module(self.inputs(on, n))
+        return found
+
+    def capture(self, part: str, on: str = "test", n: int = 64) -> Tensor:
+        """Return what the named part of the module puts out on the first `n` examples.
+
+        A part is a submodule, by the name that `named_modules` has for it; a model that wants to be
+        looked into lets what is to be seen pass through one, such as `self.pattern = Identity()`.
+        """
+        parts = dict(self.module.named_modules())
+        if part not in parts:
+            known = [name for name in parts if name]
+            raise UserError(
+                f"The model {describe(self.spec.model)} has no part called {part!r}. "
+                f"{nearest(part, known)}"
+            )
+        seen: list[Tensor] = []
+        hook = parts[part].register_forward_hook(lambda _module, _given, found: seen.append(found))
+        try:
+            self.outputs(on, n)
+        finally:
+            hook.remove()
+        if not seen:
+            raise UserError(
+                f"The part {part!r} of the model {describe(self.spec.model)} was not used on the "
+                f"sample {on!r}. Name another part."
+            )
+        return seen[-1].detach()
+
+    def once(self, compute: Callable[[Reading], Found]) -> Found:
+        """Return what a function makes of this reading; several instruments share the result."""
+        if compute not in self.kept:
+            self.kept[compute] = compute(self)
+        found: Found = self.kept[compute]
+        return found
+
+
+class Shared:
+    """What all readings of one run share: its module and its samples, made when first asked for."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self._samples: dict[str, Examples] = {}
+        self._kept: dict[Any, Any] = {}
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """A module of the run's model, in evaluation mode and in the run's precision."""
+        import torch
+
+        from petridish.models.parameters import build
+
+        spec = self.spec
+        module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+        return module.to(getattr(torch, spec.training.precision)).eval()
+
+    def sample(self, on: str) -> Examples:
+        """Draw a sample once."""
+        from petridish.training.data import sample_examples
+
+        if on not in self._samples:
+            self._samples[on] = sample_examples([self.spec], on)
+        return self._samples[on]
+
+    def once(self, compute: Callable[[RunSpec], Found]) -> Found:
+        """Return what a function makes of the run's spec, computed once per run."""
+        if compute not in self._kept:
+            self._kept[compute] = compute(self.spec)
+        found: Found = self._kept[compute]
+        return found
+
+
+class Instrument(ABC):
+    """Any number or small array that is read off a run, at every evaluation or at its own steps.
+
+    A new instrument is a frozen dataclass that inherits from this class, with a `name` and the
+    method `read`. A mean over the examples of a sample is a `Metric`: engines measure those faster.
+    """
+
+    name: ClassVar[str]
+    at: tuple[int, ...] | None = None
+    """The steps at which it is read, if not at every evaluation; a field of this name sets them."""
+
+    @property
+    def label(self) -> str:
+        """The name of its curve, or array."""
+        return self.name
+
+    def check(self, spec: RunSpec) -> None:  # noqa: B027 - most instruments fit every run
+        """Refuse a run that it cannot read."""
+
+    @abstractmethod
+    def read(self, reading: Reading) -> float | NDArray[Any]:
+        """Return a number, or an array of the same shape at every reading."""
+
+
+def _read_only(weight: Weights) -> Weights:
+    """Return a view that an instrument cannot write to: the run goes on with the array itself."""
+    view = np.asarray(weight).view()
+    view.flags.writeable = False
+    return view
+
+
+class Gauges:
+    """The instruments that a run asks for, with what they compare against and what they found."""
+
+    def __init__(self, spec: RunSpec, start: Sequence[Weights]) -> None:
+        self.spec = spec
+        self.instruments = spec.evaluation.gauges
+        if self.instruments:
+            self.names = [parameter.name for parameter in spec.parameters]
+            self.start = {
+                name: np.array(weight) for name, weight in zip(self.names, start, strict=True)
+            }
+            self.shared = Shared(spec)
+
+    def read(
+        self,
+        step: int,
+        now: Sequence[Weights],
+        into: Curves,
+        buffers: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Append one reading of every instrument that is read at this step."""
+        named = {name: _read_only(weight) for name, weight in zip(self.names, now, strict=True)}
+        reading = Reading(self.spec, step, self.start, named, buffers or {}, self.shared)
+        for each in self.instruments:
+            if each.at is None or step in each.at:
+                into.append(each.label, each.read(reading))
+            else:
+                into.skip(each.label)
