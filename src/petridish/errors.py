@@ -14,6 +14,12 @@ class UserError(ValueError):
     """
 
 
+def require(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition is what it takes
+    """Raise a `UserError` with this message unless the condition holds."""
+    if not condition:
+        raise UserError(message)
+
+
 def check_whole(owner: str, least: int, **values: object) -> None:
     """Refuse a value that is not a whole number of at least `least`."""
     for name, value in values.items():

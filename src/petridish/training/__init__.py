@@ -64,7 +64,8 @@ from petridish.training.optimisers import (
 from petridish.training.penalties import PENALTIES, NeuronNorm
 from petridish.training.readings import Instrument, Reading
 from petridish.training.record import Curves, Outcome, RunRecord
-from petridish.training.spec import ONLINE, Data, Evaluation, Held, RunSpec, Training
+from petridish.training.settings import ONLINE, Data, Evaluation, Held, Training
+from petridish.training.spec import RunSpec
 from petridish.training.tickets import Ticket
 from petridish.values import plain
 

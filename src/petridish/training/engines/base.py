@@ -28,7 +28,8 @@ from petridish.training.native import is_built
 from petridish.training.numerics import pin_kernels
 from petridish.training.optimisers import SGD, Schedule
 from petridish.training.record import RunRecord
-from petridish.training.spec import Evaluation, RunSpec, Training
+from petridish.training.settings import Evaluation, Training
+from petridish.training.spec import RunSpec
 
 
 class Monitor(Protocol):
