@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 LEFT_OUT = ("key",)  # long, and made from cell and seed
 ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
 VERY_MANY = 100_000
+ORDER = ("task", "init", "model.width", "data.m", "seed", "restart")
 ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
 PROVENANCE = ("version", "commit", "clean", "engine", "engine_version")
 
@@ -65,6 +66,8 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
     import polars as pl
 
     left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
+    if "restart" in runs and not runs["restart"].cast(pl.Boolean).any():
+        left_out = (*left_out, "restart")  # as in most sweeps; `read_record` knows
     dropped = [
         name
         for name in runs.columns
@@ -72,8 +75,8 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
         or ((name == "weights" or name.startswith("curve.")) and name not in keeps)
         or (name not in ALWAYS and runs[name].is_null().all())
     ]
-    order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
-    kept = runs.drop(dropped).sort(order)
+    kept = runs.drop(dropped)
+    kept = kept.sort([name for name in ORDER if name in kept])
     return kept.with_columns(pl.col("seconds").round(3)) if "seconds" in kept else kept
 
 
@@ -259,6 +262,8 @@ def read_record(folder: Path) -> pl.DataFrame:
     if not path.is_file():
         raise UserError(f"There is no record {folder}. Give a folder with runs.parquet in it.")
     runs = pl.read_parquet(path)
+    if "restart" not in runs.columns:
+        runs = runs.with_columns(restart=pl.lit(0))
     if "cell" not in runs.columns:
         return _with_cells(runs, read_sweep(json.loads(spec.read_text(encoding="utf-8"))["sweep"]))
     cells = [json.dumps(cell) for cell in json.loads(listed.read_text(encoding="utf-8"))]
@@ -275,7 +280,7 @@ def _with_cells(runs: pl.DataFrame, sweep: Sweep) -> pl.DataFrame:
 
     fields = {cell_text(spec): flat(spec) for spec, _ in sweep.cells()}
     known = {name for columns in fields.values() for name in columns}
-    shared = [name for name in runs.columns if name in known and name != "seed"]
+    shared = [name for name in runs.columns if name in known and name not in ("seed", "restart")]
     alike: dict[tuple[str, ...], str] = {}
     for cell, columns in fields.items():
         found = tuple(_as_text(columns.get(name)) for name in shared)

@@ -33,7 +33,8 @@ FIXED: dict[str, Any] = {
     "clean": pl.Boolean,
     "cell": pl.Categorical,
 }
-SEED = {"seed": pl.Int128}  # up to 2^64 − 1; in a table of smaller ones it is an Int64
+# Up to 2^64 − 1; in a table of smaller ones an Int64.
+SEED: dict[str, Any] = {"restart": pl.Int128, "seed": pl.Int128}
 CURVES: dict[str, Any] = {
     "curve.step": pl.List(pl.Int64),
     "curve.train_loss": pl.List(pl.Float64),
@@ -80,6 +81,7 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "engine_version": ENGINES[record.engine].version,
         **provenance(),
         "cell": cell_text(record.spec),
+        "restart": record.spec.restart,
         "seed": record.spec.seed,
         **{f"final.{name}": value for name, value in record.final.items() if name != "test_error"},
         **{f"reached.{name}": step for name, step in record.reached.items()},
@@ -102,21 +104,20 @@ def with_fields(ends: pl.DataFrame, cells: Mapping[str, Mapping[str, Any]]) -> p
     """Add the columns of spec fields, given those of every cell; curves and weights stay last."""
     fields = cell_fields(cells)
     whole = ends.join(fields, on="cell", how="left", maintain_order="left")
-    largest: Any = whole["seed"].max()
-    small = largest is None or largest < 2**63
     first = [name for name in FIXED if name in ends.columns]
-    last = [name for name in ends.columns if name not in FIXED and name != "seed"]
-    return whole.select(
-        *first,
-        *fields.drop("cell").columns,
-        pl.col("seed").cast(pl.Int64 if small else pl.UInt64),
-        *last,
-    )
+    last = [name for name in ends.columns if name not in FIXED and name not in SEED]
+    seeds = [pl.col(name).cast(_smallest(whole[name])) for name in SEED]
+    return whole.select(*first, *fields.drop("cell").columns, *seeds, *last)
+
+
+def _smallest(numbers: pl.Series) -> Any:
+    largest: Any = numbers.max()
+    return pl.Int64 if largest is None or largest < 2**63 else pl.UInt64
 
 
 def cell_fields(cells: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """Return a table with one row per cell: its text, and a column for every field but the seed."""
-    names = dict.fromkeys(name for fields in cells.values() for name in fields if name != "seed")
+    """Return a table with one row per cell: its text, and a column for every field of it."""
+    names = dict.fromkeys(name for fields in cells.values() for name in fields if name not in SEED)
     texts = pl.Series("cell", list(cells), dtype=pl.Categorical)
     columns = [_column(name, [row.get(name) for row in cells.values()]) for name in names]
     return pl.DataFrame([texts, *columns])

@@ -164,7 +164,10 @@ class _Shard:
         wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
         wanted |= {name for name in self.names if is_measured(name) or (curves and is_kept(name))}
         names = [name for name in self.names if name in wanted]
-        table = self.columns(*names).with_columns(pl.col("seed").cast(SEED["seed"]))
+        table = self.columns(*names)
+        if "restart" not in self.names:  # of before there were any
+            table = table.with_columns(restart=pl.lit(0))
+        table = table.with_columns(pl.col(name).cast(kind) for name, kind in SEED.items())
         if "engine_version" not in self.names:
             table = table.with_columns(engine_version=pl.lit(1, pl.Int64))  # the first of each
         if "cell" not in self.names:

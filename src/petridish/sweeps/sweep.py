@@ -161,20 +161,24 @@ class Sweep:
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
 
-        A row belongs if its cell is one of the sweep's, and its seed one of that cell's seeds: the
-        same as comparing keys, without making one for each seed.
+        A row belongs if its cell and restart are the sweep's, and its seed one of that cell's
+        seeds: the same as comparing keys, without making one for each seed.
         """
         import polars as pl
 
-        wanted: dict[Sequence[int], list[str]] = {}  # cells by their seeds: few sets of many
+        # Cells by their seeds and restart: few sets of many.
+        wanted: dict[tuple[Sequence[int], int], list[str]] = {}
         for spec, seeds in self.cells():
             alike = seeds if isinstance(seeds, range) else tuple(seeds)
-            wanted.setdefault(alike, []).append(cell_text(spec))
+            wanted.setdefault((alike, spec.restart), []).append(cell_text(spec))
+        # Tables of before there were restarts have no such column.
+        again = pl.col("restart") if "restart" in table.columns else pl.lit(0)
         belongs = pl.lit(value=False)
-        for numbers, texts in wanted.items():
+        for (numbers, restart), texts in wanted.items():
             cell = pl.col("cell").is_in(pl.Series(texts, dtype=pl.Categorical).implode())
             seed = pl.col("seed").cast(pl.Int128)
-            belongs |= cell & seed.is_in(pl.Series(numbers, dtype=pl.Int128).implode())
+            seed = seed.is_in(pl.Series(numbers, dtype=pl.Int128).implode())
+            belongs |= cell & seed & (again.cast(pl.Int128) == restart)
         return table.filter(belongs)
 
 

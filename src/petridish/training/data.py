@@ -118,7 +118,7 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
         return orders[:, None, first : first + batch]
     if specs[0].training.batch_size is None:
         return np.broadcast_to(np.arange(batch), (len(specs), steps, batch)).copy()
-    streams = Streams([spec.seed for spec in specs], "batches")
+    streams = Streams([spec.luck for spec in specs], "batches")
     drawn = streams.integers(int(data.m), step * batch, steps * batch)
     return drawn.reshape(len(specs), steps, batch)
 
@@ -139,7 +139,7 @@ def epoch_orders(specs: Sequence[RunSpec], epoch: int) -> NDArray[np.int64]:
     Example i takes word epoch·m + i of the stream "epochs", and the words are sorted.
     """
     m = int(specs[0].data.m)
-    return np.stack([_epoch_order(spec.seed, m, epoch) for spec in specs])
+    return np.stack([_epoch_order(spec.luck, m, epoch) for spec in specs])
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
@@ -147,7 +147,7 @@ def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
     spec = specs[0]
     if isinstance(spec.init, StartsFromRuns):
         return spec.init.start(specs)
-    seeds = [spec.seed for spec in specs]
+    seeds = [spec.luck for spec in specs]
     if isinstance(spec.init, FromModule):
         domain, n_outputs = spec.domain, spec.n_outputs
         made = spec.init.draw_from(

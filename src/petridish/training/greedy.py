@@ -79,7 +79,7 @@ class Greedy(StartsFromRuns):
                 f"Greedy: {model.name} has no hidden layers to be trained one after another. "
                 "Give an MLP."
             )
-        drawn = self.base.draw(spec.parameters, [spec.seed for spec in specs])
+        drawn = self.base.draw(spec.parameters, [spec.luck for spec in specs])
         if not model.deeper:
             return drawn
         for each in specs:

@@ -15,6 +15,7 @@ from petridish.training.spec import RunSpec
 from petridish.values import Gone, find_gone, is_left_out, named_code, plain, read
 
 MEANING = "petridish 2"  # in every key; another number would make every stored run another one
+APART = ("seed", "restart")  # what runs of one cell differ in
 _cells: dict[str, RunSpec] = {}  # the cells that were read: analysis asks for them again and again
 
 _parts: dict[str, Any] = {}  # and their parts, by field and JSON
@@ -30,21 +31,22 @@ def forget_code() -> None:
 
 def spec_text(spec: RunSpec) -> str:
     """Write a spec as one line of JSON, from which its key is made; the seed comes last."""
-    return f'{cell_text(spec)[:-1]}, "seed": {spec.seed}}}'
+    restart = f', "restart": {spec.restart}' if spec.restart else ""
+    return f'{cell_text(spec)[:-1]}{restart}, "seed": {spec.seed}}}'
 
 
 def cell_text(spec: RunSpec) -> str:
-    """Write all of a spec but its seed as JSON: runs of one cell share it."""
+    """Write all of a spec but its seed and restart as JSON: runs of one cell share it."""
     parts = [
         part.name
         for part in fields(spec)
-        if part.name != "seed" and not is_left_out(part, getattr(spec, part.name))
+        if part.name not in APART and not is_left_out(part, getattr(spec, part.name))
     ]
     return "{" + ", ".join(f'"{name}": {_part_text(getattr(spec, name))}' for name in parts) + "}"
 
 
 def read_cell(text: str) -> RunSpec:
-    """Return the spec of a cell, with seed 0; `cell_text` has written it."""
+    """Return the spec of a cell, with seed and restart 0; `cell_text` has written it."""
     if text in _cells:
         return _cells[text]
     written = _loaded(text)
@@ -98,7 +100,8 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     """
     columns: dict[str, Any] = {}
     for part in fields(spec):
-        flatten(part.name, getattr(spec, part.name), columns)
+        if not is_left_out(part, getattr(spec, part.name)):
+            flatten(part.name, getattr(spec, part.name), columns)
     return columns
 
 

@@ -123,7 +123,7 @@ class ModuleStack(Network):
 
 def first_buffers(spec: RunSpec, dtype: torch.dtype) -> dict[str, Tensor]:
     """Return the buffers with which the module of a run begins."""
-    module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+    module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
     return dict(module.to(dtype).named_buffers())
 
 
@@ -133,7 +133,7 @@ def stack_of(specs: Sequence[RunSpec]) -> Network:
     if isinstance(model, Stacked):
         return OwnForward(model)
     dtype = getattr(torch, spec.training.precision)
-    module = build(model, spec.domain, spec.n_outputs, spec.seed).to(dtype)
+    module = build(model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
     full = spec.examples_a_step
     calls = note_calls(module, batch_inputs(spec.task, full, dtype))
     names = [name for name, _ in module.named_parameters()]

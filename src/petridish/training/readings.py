@@ -129,7 +129,7 @@ class Shared:
         from petridish.models.parameters import build
 
         spec = self.spec
-        module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+        module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
         return module.to(getattr(torch, spec.training.precision)).eval()
 
     def sample(self, on: str) -> Examples:

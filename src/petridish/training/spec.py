@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 
 from petridish.choices import describe
 from petridish.errors import UserError, require
 from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_start
 from petridish.models.base import ChecksTask, FitsItself, Stacked
+from petridish.seeds import Streams
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.values import as_value, find_gone, was_looked_at
+from petridish.values import LATER, as_value, find_gone, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
+
+
+@lru_cache(maxsize=4096)  # every step of a run asks
+def restarted(seed: int, restart: int) -> int:
+    """Return the seed of what a restart draws anew: a word of the run's stream "restart"."""
+    return int(Streams([seed], "restart").words(restart, 1)[0, 0])
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,10 @@ class RunSpec:
 
     Without an `init` the model starts as usual: `Uniform()` for this package's models, `Own()`, the
     module's own start, for others.
+
+    The seed draws the task's own choices and the samples. A restart draws the start, the
+    minibatches and the noise inside the model anew, on the same data; restart 0 takes them from the
+    seed.
     """
 
     task: Task
@@ -41,12 +53,13 @@ class RunSpec:
     init: Init = None  # type: ignore[assignment] # the model's usual start, set at once
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
+    restart: int = field(default=0, metadata=LATER)
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.init is None:
             object.__setattr__(self, "init", usual_start(self.model))
-        for part in fields(self)[:-1]:
+        for part in fields(self)[:-2]:
             value = getattr(self, part.name)
             if was_looked_at(value):
                 continue  # the specs of a sweep share most of their parts
@@ -57,12 +70,15 @@ class RunSpec:
                     "Give one; docs/extend.md shows how."
                 )
             object.__setattr__(self, part.name, as_value(value, "RunSpec", part.name))
-        if type(self.seed) is not int:
-            object.__setattr__(self, "seed", as_value(self.seed, "RunSpec", "seed"))
-        require(
-            isinstance(self.seed, int) and 0 <= self.seed < 2**64,
-            f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
-        )
+        for name in ("seed", "restart"):
+            value = getattr(self, name)
+            if type(value) is not int:
+                value = as_value(value, "RunSpec", name)
+                object.__setattr__(self, name, value)
+            require(
+                isinstance(value, int) and 0 <= value < 2**64,
+                f"RunSpec: {name}={value}. Give a whole number from 0 to 2^64 − 1.",
+            )
         require(
             not (self.data.online and self.training.batch_size is None),
             "RunSpec: batch_size=None takes the whole sample at every step, but online there is "
@@ -73,6 +89,11 @@ class RunSpec:
             "RunSpec: batches='epochs' goes through the training sample, but online there is none. "
             "Give a finite data.m or batches='replacement'.",
         )
+
+    @property
+    def luck(self) -> int:
+        """The seed of the start, the minibatches and the noise inside the model."""
+        return restarted(self.seed, self.restart) if self.restart else self.seed
 
     @property
     def examples_a_step(self) -> int:

@@ -122,7 +122,7 @@ class Torch:
         return problem and f"{problem}. The engine {Reference.name} can."
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but seed, rate, decay, initialisation, sample size, noise and support."""
+        """Return all but seed, restart, rate, decay, start, sample size, noise and support."""
         training = spec.training
         return (
             (type(spec.task), spec.domain),
@@ -225,8 +225,8 @@ class Native:
         return None
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but the seed: such runs are drawn together."""
-        return replace(spec, seed=0)
+        """Give all but seed and restart: such runs are drawn together."""
+        return replace(spec, seed=0, restart=0)
 
     def stack_size(self, spec: RunSpec) -> int:
         """Give some seconds of work if no run ends early: enough to draw together, few to wait."""
@@ -274,8 +274,8 @@ class Wide:
         return None
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but the seed: such runs cost the same."""
-        return replace(spec, seed=0)
+        """Give all but seed and restart: such runs cost the same."""
+        return replace(spec, seed=0, restart=0)
 
     def stack_size(self, spec: RunSpec) -> int:
         """Give some seconds of work."""
@@ -308,8 +308,8 @@ class Fit:
         )
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but the seed: such runs cost the same."""
-        return replace(spec, seed=0)
+        """Give all but seed and restart: such runs cost the same."""
+        return replace(spec, seed=0, restart=0)
 
     def stack_size(self, spec: RunSpec) -> int:
         """Give a few: each may take a second."""

@@ -36,7 +36,7 @@ def _run(spec: RunSpec) -> RunRecord:
     test = test_examples([spec])
     started = time.perf_counter()
     predicted = model.fit_predict(
-        train.x[0], train.labels[0], test.x[0], seed=spec.seed, n_classes=spec.domain.n_classes
+        train.x[0], train.labels[0], test.x[0], seed=spec.luck, n_classes=spec.domain.n_classes
     )
     seconds = time.perf_counter() - started
     test_error = float(np.mean(predicted != test.labels[0]))

@@ -48,7 +48,7 @@ _OUTCOMES = {
 
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-    """Carry out runs that differ in their seeds alone, one after another."""
+    """Carry out runs that differ in their seeds and restarts alone, one after another."""
     pace = Pace()
     together = _drawn_together(specs[0])
     for start in range(0, len(specs), together):
@@ -71,7 +71,7 @@ def _drawn_together(spec: RunSpec) -> int:
 
 
 def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArguments]:
-    """Draw what runs that differ in their seeds alone begin with."""
+    """Draw what runs that differ in their seeds and restarts alone begin with."""
     spec, training = specs[0], specs[0].training
     weights = initial_weights(specs)
     test = test_examples(specs)
@@ -91,7 +91,8 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
             batch_size=spec.examples_a_step,
             steps=training.steps,
             loss=training.loss.name,
-            seed=each.seed,
+            # Fresh examples are the seed's; of a sample only the minibatches are drawn over there.
+            seed=each.seed if each.data.online else each.luck,
             keys=keys,
             train=train[run],
             test=Examples(test.packed[run], test.labels[run]),

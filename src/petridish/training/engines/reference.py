@@ -36,7 +36,7 @@ CHUNK = 1024  # examples of a forward pass in evaluation
 
 def _network(spec: RunSpec) -> nn.Module:
     """Build the model's module, and give its parameters the run's first values."""
-    module = build(spec.model, spec.domain, spec.n_outputs, spec.seed)
+    module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
     module.to(getattr(torch, spec.training.precision))
     named = dict(module.named_parameters())
     start = initial_weights([spec])  # which may train another run
@@ -247,7 +247,7 @@ def _outputs(
         outputs: Tensor = network(x)
         return outputs
     full = spec.examples_a_step
-    drawn = draw_numbers(calls, [spec.seed], step, full=full, examples=len(x))
+    drawn = draw_numbers(calls, [spec.luck], step, full=full, examples=len(x))
     with Given([each[0] for each in drawn]):
         outputs = network(x)
     return outputs

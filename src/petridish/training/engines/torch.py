@@ -112,7 +112,7 @@ class _Stack:
         started = time.perf_counter()
         lonely = len(self.rows) == 1 and self.stacks
         computed = self.rows * 2 if lonely else self.rows
-        seeds = [spec.seed for spec in self.specs] * (2 if lonely else 1)
+        lucks = [spec.luck for spec in self.specs] * (2 if lonely else 1)
         pool, places = self.train.batches(computed, step, steps)
         loss_of, penalty = self.specs[0].training.loss, self.specs[0].training.penalty
         trained = self._chosen(self.weights)
@@ -121,7 +121,7 @@ class _Stack:
             if monitor.stopped():
                 return ahead
             x, y = pool.take(places[ahead])  # (run, batch, input), (run, batch)
-            loss = loss_of(self.network.train(self.weights, x, seeds, step + ahead), y)  # (run,)
+            loss = loss_of(self.network.train(self.weights, x, lucks, step + ahead), y)  # (run,)
             total = loss + penalty(self.parameters, self.weights) if penalty.strength else loss
             gradients = torch.autograd.grad(total.sum(), trained, materialize_grads=self.unsure)
             self.update(trained, gradients, step + ahead)
