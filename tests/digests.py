@@ -18,13 +18,17 @@ from typing import Any
 
 import torch
 
+from petridish.models import MLP
+from petridish.tasks import BiasedAnd
 from petridish.training import (
     KL,
     CrossEntropy,
+    Data,
     Error,
     Instrument,
     MeanLoss,
     Metric,
+    OneHypothesis,
     RunSpec,
     SquaredError,
 )
@@ -34,6 +38,11 @@ from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
 PATH = Path(__file__).parent / "digests.json"
 AGAIN = "`python -m tests.digests`"
 SERVED = {name: spec for name, spec in RUNS.items() if not name.startswith("table")}
+SERVED["samples drawn anew"] = RunSpec(
+    task=BiasedAnd(12, 2, encoding="signs"),
+    data=Data(m=16, n_test=50, accept=OneHypothesis()),
+    model=MLP(6),
+)
 
 
 def parts(value: Any) -> Iterator[type]:

@@ -15,6 +15,7 @@ from petridish.models import MLP, ByName, Constant, Homogeneous, Normal, Own, Po
 from petridish.seeds import Streams
 from petridish.tasks import (
     TASKS,
+    BiasedAnd,
     Bits,
     Classes,
     Domain,
@@ -80,6 +81,7 @@ OURS: list[Any] = [
     SparseMajority(8, 3),
     TruthTable(7, (0, 1, 1, 0)),
     GroupProduct("S3"),
+    BiasedAnd(7),
     find_table("wine"),
 ]
 OWN: list[Any] = [Waves(), Stripes(), Coins()]

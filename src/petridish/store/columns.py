@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from petridish.store.provenance import provenance
 from petridish.training import ENGINES, INSTRUMENTS, RunRecord, cell_text, flat, run_key
+from petridish.training.data import sample_attempts
 
 FIXED: dict[str, Any] = {
     "key": pl.String,
@@ -83,6 +84,7 @@ def _row(record: RunRecord) -> dict[str, Any]:
         "cell": cell_text(record.spec),
         "restart": record.spec.restart,
         "seed": record.spec.seed,
+        **({"drawn.attempts": sample_attempts(record.spec)} if record.spec.data.accept else {}),
         **{f"final.{name}": value for name, value in record.final.items() if name != "test_error"},
         **{f"reached.{name}": step for name, step in record.reached.items()},
         "curve.step": curves.step or None,
@@ -144,5 +146,5 @@ def is_kept(name: str) -> bool:
 
 
 def is_measured(name: str) -> bool:
-    """Return whether a column holds a metric at the end, or the step of a threshold."""
-    return name.startswith(("final.", "reached."))
+    """Return whether a column holds a number of the run: a metric, a threshold's step, attempts."""
+    return name.startswith(("final.", "reached.", "drawn."))

@@ -15,6 +15,7 @@ from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model, usual_start
 from petridish.tasks import TASKS, Task
 from petridish.training import (
+    ACCEPTS,
     INSTRUMENTS,
     LOSSES,
     METRICS,
@@ -22,6 +23,7 @@ from petridish.training import (
     PENALTIES,
     SGD,
     THRESHOLDS,
+    Accepts,
     Below,
     Instrument,
     Loss,
@@ -46,6 +48,7 @@ OFFERED: Offered = {
     Metric: METRICS,
     Below: THRESHOLDS,
     Instrument: INSTRUMENTS,
+    Accepts: ACCEPTS,
 }
 """The choices for a field of each type."""
 MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger

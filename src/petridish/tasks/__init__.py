@@ -1,6 +1,15 @@
 """What is to be learned, one file a family."""
 
-from petridish.tasks.base import Examples, Finite, HasParts, HasStrategies, LimitsData, Task
+from petridish.tasks.base import (
+    Examples,
+    Finite,
+    HasHypotheses,
+    HasParts,
+    HasStrategies,
+    LimitsData,
+    Task,
+)
+from petridish.tasks.biased import BiasedAnd
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
@@ -11,17 +20,20 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
+        BiasedAnd,
     )
 }
 
 __all__ = [
     "TASKS",
+    "BiasedAnd",
     "Bits",
     "Classes",
     "Domain",
     "Examples",
     "Finite",
     "GroupProduct",
+    "HasHypotheses",
     "HasParts",
     "HasStrategies",
     "LimitsData",

@@ -115,6 +115,14 @@ class HasParts(ABC):
         """Names of the parts."""
 
 
+class HasHypotheses(ABC):
+    """A task whose label is one of a known set of functions of the input, its hypotheses."""
+
+    @abstractmethod
+    def several_explain(self, sample: Examples) -> NDArray[np.bool_]:
+        """Return whether several hypotheses have all labels of each run's sample, shape (run,)."""
+
+
 class Sample(Protocol):
     """What a run asks of its task: a run's `Data`."""
 
@@ -135,11 +143,10 @@ class LimitsData(ABC):
         """Refuse a run that asks for more than there is."""
 
 
-class OnSupport(Finite):
-    """A function of a few relevant bits of an input uniform on {−1, +1}^n.
+class HasSupport(ABC):
+    """A task on inputs of n places, of which a few are relevant: those given, or each run's own.
 
-    A subclass is a frozen dataclass with the fields `n` and `support`, and says how many bits are
-    relevant and what their label is.
+    A subclass is a frozen dataclass with the fields `n` and `support`.
     """
 
     n: int
@@ -148,38 +155,7 @@ class OnSupport(Finite):
     @property
     @abstractmethod
     def n_relevant(self) -> int:
-        """Number of relevant bits."""
-
-    @abstractmethod
-    def evaluate(self, bits: Booleans) -> Booleans:
-        """Give the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
-
-    @property
-    def domain(self) -> Domain:
-        """N bits, and two classes: the label is a bit."""
-        return Domain(Bits(self.n), Classes(2))
-
-    def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
-        """Draw uniform inputs and their labels."""
-        packed = Streams(seeds, purpose).packed(self.n, start, count)
-        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
-
-    @property
-    def n_possible(self) -> int:
-        """The inputs of n bits."""
-        return int(2**self.n)
-
-    def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
-        """Give the inputs whose bits are those of the numbers `places`, the lowest first."""
-        packed = places.astype(np.uint64)[..., None]
-        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
-
-    def label(self, packed: Words, supports: NDArray[np.int64]) -> Booleans:
-        """Label packed inputs (run, example, word) by each run's relevant bits (run, bit)."""
-        place = supports[:, None, :]
-        words = np.take_along_axis(packed, place // 64, axis=-1)  # (run, example, bit)
-        bits = words >> (place % 64).astype(np.uint64) & np.uint64(1)
-        return self.evaluate(bits.astype(np.uint8))
+        """Number of relevant places."""
 
     def supports(self, seeds: Sequence[int]) -> NDArray[np.int64]:
         """Give each run's relevant bits, shape (run, bit): those given, or the run's own draw."""
@@ -212,3 +188,42 @@ class OnSupport(Finite):
                 f"{task}: support={support} names the bits {outside}, but n={n} has only the "
                 f"bits 0 to {n - 1}. Raise n or choose lower bits."
             )
+
+
+class OnSupport(HasSupport, Finite):
+    """A function of a few relevant bits of an input uniform on {−1, +1}^n.
+
+    A subclass is a frozen dataclass with the fields `n` and `support`, and says how many bits are
+    relevant and what their label is.
+    """
+
+    @abstractmethod
+    def evaluate(self, bits: Booleans) -> Booleans:
+        """Give the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
+
+    @property
+    def domain(self) -> Domain:
+        """N bits, and two classes: the label is a bit."""
+        return Domain(Bits(self.n), Classes(2))
+
+    def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
+        """Draw uniform inputs and their labels."""
+        packed = Streams(seeds, purpose).packed(self.n, start, count)
+        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
+
+    @property
+    def n_possible(self) -> int:
+        """The inputs of n bits."""
+        return int(2**self.n)
+
+    def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
+        """Give the inputs whose bits are those of the numbers `places`, the lowest first."""
+        packed = places.astype(np.uint64)[..., None]
+        return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
+
+    def label(self, packed: Words, supports: NDArray[np.int64]) -> Booleans:
+        """Label packed inputs (run, example, word) by each run's relevant bits (run, bit)."""
+        place = supports[:, None, :]
+        words = np.take_along_axis(packed, place // 64, axis=-1)  # (run, example, bit)
+        bits = words >> (place % 64).astype(np.uint64) & np.uint64(1)
+        return self.evaluate(bits.astype(np.uint8))

@@ -1,5 +1,6 @@
 """Specs in, records out."""
 
+from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
 from petridish.training.engines.base import (
     ENGINES,
     Engine,
@@ -70,6 +71,7 @@ from petridish.training.tickets import Ticket
 from petridish.values import plain
 
 __all__ = [
+    "ACCEPTS",
     "ENGINES",
     "INSTRUMENTS",
     "KL",
@@ -81,6 +83,7 @@ __all__ = [
     "SGD",
     "THRESHOLDS",
     "Above",
+    "Accepts",
     "Adam",
     "AdamW",
     "Below",
@@ -109,6 +112,7 @@ __all__ = [
     "NeuronNorm",
     "NeuronSize",
     "NormalisedMargin",
+    "OneHypothesis",
     "Outcome",
     "Piece",
     "PopulationGradient",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from petridish.models import FromModule
 from petridish.models.base import Weights
 from petridish.seeds import Streams
 from petridish.tasks import Examples, Finite, Task
+from petridish.training.acceptance import MOST_ATTEMPTS
+from petridish.training.settings import Data
 from petridish.training.spec import RunSpec
 from petridish.training.starts import StartsFromRuns
 
@@ -34,7 +37,10 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
     """
     spec, seeds = specs[0], [spec.seed for spec in specs]
     task, noise = spec.task, spec.data.label_noise
-    if spec.data.draws == "distinct":
+    start += spec.data.skip
+    if spec.data.accept is not None:
+        examples = _accepted(task, spec.data, seeds, start, count)
+    elif spec.data.draws == "distinct":
         assert isinstance(task, Finite), "the spec was checked"
         chosen = _order(seeds, task.n_possible)[:, : int(spec.data.m)]
         examples = task.at(seeds, np.sort(chosen, axis=1)[:, start : start + count])
@@ -49,6 +55,54 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
     changed = (drawn < noise) & (examples.labels >= 0)  # what has no label keeps none
     labels = np.where(changed, wrong, examples.labels).astype(examples.labels.dtype)
     return replace(examples, labels=labels)
+
+
+def sample_attempts(spec: RunSpec) -> int:
+    """Return how many training samples were drawn until one was accepted."""
+    return _attempts(spec.task, spec.data, spec.seed)
+
+
+@lru_cache(maxsize=4096)
+def _attempts(task: Task, data: Data, seed: int) -> int:
+    assert data.accept is not None, "only then a sample may be refused"
+    for attempt in range(MOST_ATTEMPTS):
+        sample = _drawn(task, [seed], _stream(attempt), data.skip, int(data.m))
+        if data.accept.accepts(task, [seed], sample).item():
+            return attempt + 1
+    raise UserError(
+        f"Of the first {MOST_ATTEMPTS} training samples of {describe(task)} with m={data.m:g} at "
+        f"seed {seed}, {describe(data.accept)} accepts none. Raise data.m, or accept more."
+    )
+
+
+def _stream(attempt: int) -> str:
+    return f"train/{attempt}" if attempt else "train"
+
+
+def _accepted(task: Task, data: Data, seeds: Sequence[int], start: int, count: int) -> Examples:
+    """Draw a part of each run's accepted sample; runs of one attempt are drawn together."""
+    attempts = [_attempts(task, data, seed) for seed in seeds]
+    rows, parts = [], []
+    for attempt in sorted(set(attempts)):
+        some = [row for row, each in enumerate(attempts) if each == attempt]
+        parts.append(_drawn(task, [seeds[row] for row in some], _stream(attempt - 1), start, count))
+        rows += some
+    order = np.argsort(rows)
+    if len(parts) == 1:
+        return parts[0]
+
+    def together(arrays: Sequence[NDArray[Any] | None]) -> Any:
+        known = [array for array in arrays if array is not None]
+        return np.concatenate(known)[order] if known else None
+
+    return Examples(
+        together([part.labels for part in parts]),
+        together([part.packed for part in parts]),
+        parts[0].n_bits,
+        together([part.dense for part in parts]),
+        together([part.hot for part in parts]),
+        {name: together([part.facts[name] for part in parts]) for name in parts[0].facts},
+    )
 
 
 def _drawn(task: Task, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:

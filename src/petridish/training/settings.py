@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from petridish.choices import describe
 from petridish.errors import check_whole, require
 from petridish.tasks import Task
+from petridish.training.acceptance import Accepts
 from petridish.training.instruments import instrument
 from petridish.training.losses import Hinge, Loss
 from petridish.training.metrics import Above, Below, Error, Metric, Threshold
@@ -37,12 +39,20 @@ class Data:
         of its own: the first m are its training sample, the last n_test its held-out one. The two
         are then disjoint as far as there are inputs for both; with m = n_test = all of them, both
         are the whole population.
+    accept : Accepts, optional
+        Which training samples are accepted: others are drawn anew, whole, and the number of
+        attempts is kept with the run.
+    skip : int
+        The place in the stream of training examples at which the run begins: a run that goes on
+        from another one (`From`) need not see that one's examples again.
     """
 
     m: float = ONLINE
     label_noise: float = 0.0
     n_test: int = 10_000
     draws: Literal["independent", "distinct"] = field(default="independent", metadata=LATER)
+    accept: Accepts | None = field(default=None, metadata=LATER)
+    skip: int = field(default=0, metadata=LATER)
 
     def __post_init__(self) -> None:
         require(
@@ -64,6 +74,21 @@ class Data:
             self.draws == "independent" or self.m != ONLINE,
             "Data: draws='distinct' takes each input at most once, and m=inf has no end. Give a "
             "finite m.",
+        )
+        check_whole("Data", 0, skip=self.skip)
+        require(
+            self.draws == "independent" or (self.accept is None and self.skip == 0),
+            "Data: draws='distinct' cuts one order of all inputs into the samples: nothing can be "
+            "skipped or drawn anew. Give draws='independent', or neither accept nor skip.",
+        )
+        require(
+            self.accept is None or isinstance(self.accept, Accepts | Gone),
+            f"Data: accept={self.accept!r}. Give such as OneHypothesis().",
+        )
+        require(
+            self.accept is None or self.m != ONLINE,
+            f"Data: accept={describe(self.accept)} judges whole training samples, and with m=inf "
+            "there is none. Give a finite m.",
         )
 
     @property

@@ -246,6 +246,8 @@ class RunSpec:
 
     def _check_draws(self) -> None:
         data, target = self.data, self.domain.target
+        if data.accept is not None:
+            data.accept.check(self.task)
         require(
             data.label_noise == 0 or (isinstance(target, Classes) and target.positions is None),
             f"RunSpec: label_noise={data.label_noise} makes one class per example wrong, and the "

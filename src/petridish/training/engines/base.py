@@ -191,6 +191,8 @@ class Native:
             return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
         if task.n > MAX_INPUTS:
             return f"it takes up to {MAX_INPUTS} inputs, and the task has n={task.n}"
+        if spec.data.online and spec.data.skip:
+            return f"online it begins with the first example, and data.skip={spec.data.skip}"
         if spec.data.online and not is_parity(task) and task.n_relevant > MAX_TABLE:
             return (
                 f"online it takes functions of up to {MAX_TABLE} bits other than parities, and "
