@@ -25,12 +25,14 @@ from petridish.training import (
     CrossEntropy,
     Data,
     Error,
+    From,
     Instrument,
     MeanLoss,
     Metric,
     OneHypothesis,
     RunSpec,
     SquaredError,
+    Taught,
 )
 from petridish.values import known_classes, version_of
 from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
@@ -43,6 +45,9 @@ SERVED["samples drawn anew"] = RunSpec(
     data=Data(m=16, n_test=50, accept=OneHypothesis()),
     model=MLP(6),
 )
+_FIRST = replace(RUNS["model mlp(6)"], seed=0)
+SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))
+SERVED["taught"] = replace(_FIRST, task=Taught(_FIRST.task, _FIRST))
 
 
 def parts(value: Any) -> Iterator[type]:

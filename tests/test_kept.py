@@ -40,7 +40,7 @@ from petridish.training import (
     load_engine,
     run_key,
 )
-from petridish.training.final import final_weights
+from petridish.training.chains import ended
 from petridish.training.readings import Gauges
 from tests.domains import bits
 
@@ -66,7 +66,7 @@ def test_a_run_keeps_the_weights_with_which_it_ends(engine: Any, seed: int) -> N
     """They are those of a run made again; without being asked for, none are kept."""
     spec = replace(spec_of(), seed=seed)
     (record,) = engine.run([spec], Silent())
-    again = final_weights(spec)
+    again = list(ended(spec).values())
 
     assert record.weights is not None
     for kept, parameter, weight in zip(record.weights, spec.parameters, again, strict=True):

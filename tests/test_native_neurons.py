@@ -35,8 +35,8 @@ from petridish.training import (
     load_engine,
     per_layer,
 )
+from petridish.training.chains import ended
 from petridish.training.engines.native import prepare
-from petridish.training.final import final_weights
 from petridish.training.native import NativeRun
 from petridish.training.native.run import Status
 from tests.native_runs import HERE, carry_out
@@ -113,8 +113,9 @@ def test_rates_of_their_own_reach_weights_biases_and_outputs() -> None:
         assert_alike(changed)
     frozen = replace(spec, training=replace(spec.training, schedule=per_layer((0.0, 1.0))))
     start = prepare([frozen])[0].weights
-    assert np.array_equal(final_weights(frozen)[0], start[0])
-    assert not np.array_equal(final_weights(frozen)[2], start[2])
+    weights = ended(frozen)
+    assert np.array_equal(weights["layer1.weight"], start[0])
+    assert not np.array_equal(weights["layer2.weight"], start[2])
 
 
 def test_a_run_does_not_depend_on_how_it_is_cut_into_calls() -> None:

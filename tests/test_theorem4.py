@@ -11,8 +11,8 @@ from petridish.chapters.pareto.experiments.mechanisms import over_sparse
 from petridish.errors import UserError
 from petridish.models import MLP, OverSparse
 from petridish.theory import over_sparse_biases, over_sparse_constants, population_gradient
+from petridish.training.chains import ended
 from petridish.training.data import initial_weights
-from petridish.training.final import final_weights
 from tests.domains import bits
 
 
@@ -50,17 +50,17 @@ def test_one_step_leaves_the_population_gradient() -> None:
     sweep = over_sparse(n, k, s, widths=(16,), samples=(m,), seeds=1, steps=1, n_test=100)
     (spec,) = sweep.specs()
     began = [weight[0] for weight in initial_weights([spec])]
-    ended = final_weights(spec)
+    last = list(ended(spec).values())
     support = spec.task.supports([spec.seed])[0].tolist()  # type: ignore[attr-defined] # a parity
     rate = 1 / (2 * k * abs(float(over_sparse_constants(k, s)[0])))
 
-    for start, end, sign in zip(began[0], ended[0], began[2][0], strict=True):
+    for start, end, sign in zip(began[0], last[0], began[2][0], strict=True):
         ones = np.flatnonzero(start).tolist()
         mean = np.array(
             [float(g) for g in population_gradient(n, support, ones, regime="over-sparse")]
         )
         assert np.abs(end - sign * rate * mean).max() <= rate * 5.5 / np.sqrt(m)
-    for before, after in zip(began[1:], ended[1:], strict=True):
+    for before, after in zip(began[1:], last[1:], strict=True):
         assert np.array_equal(before, after)
 
 

@@ -11,9 +11,9 @@ from petridish.errors import UserError
 from petridish.models import MLP, Sparse, Uniform
 from petridish.tasks import SparseParity
 from petridish.training import Data, Evaluation, RunSpec, Silent, Ticket, Training, load_engine
+from petridish.training.chains import ended
 from petridish.training.data import initial_weights
 from petridish.training.engines.reference import trained_network
-from petridish.training.final import final_weights
 
 PARENT = RunSpec(
     task=SparseParity(12, 2, support=(3, 7)),
@@ -29,7 +29,7 @@ CHILD = replace(PARENT, model=MLP(3), init=Ticket("largest", 20, Sparse(2), seed
 
 def test_a_ticket_is_the_largest_neurons_as_they_began() -> None:
     """By hand: train the parent, sort its neurons by the norm of their weights, rewind."""
-    trained = final_weights(PARENT)
+    trained = list(ended(PARENT).values())
     began = [weight[0] for weight in initial_weights([PARENT])]
     norms = np.linalg.norm(trained[0], axis=1)
     kept = np.sort(np.argsort(-norms)[:3])
@@ -69,7 +69,7 @@ def test_the_engines_find_the_same_end() -> None:
     reference = [parameter.detach().numpy() for parameter in network.parameters()]
 
     assert record is not None
-    for ours, theirs in zip(final_weights(PARENT), reference, strict=True):
+    for ours, theirs in zip(list(ended(PARENT).values()), reference, strict=True):
         assert np.allclose(ours, theirs, atol=2e-3)
 
 

@@ -50,9 +50,9 @@ from petridish.training import (
     per_layer,
     run_key,
 )
+from petridish.training.chains import ended
 from petridish.training.data import initial_weights
 from petridish.training.engines.reference import trained_network
-from petridish.training.final import final_weights
 from petridish.training.greedy import Greedy, frozen_below, random_features
 from tests.domains import bits
 from tests.test_architectures import outputs
@@ -208,7 +208,7 @@ def test_a_tangent_model_starts_at_the_networks_start() -> None:
 def test_training_moves_theta_alone(optimiser: Any) -> None:
     """At the end θ_0 is bit for bit what it was, under every optimiser."""
     spec = replace(TANGENT, training=replace(TANGENT.training, optimiser=optimiser))
-    start, end = initial_weights([spec]), final_weights(spec)
+    start, end = initial_weights([spec]), list(ended(spec).values())
 
     for then, now in zip(start[:3], end[:3], strict=True):
         assert np.abs(now - then[0]).max() > 1e-4
@@ -371,8 +371,8 @@ def test_a_greedy_run_takes_over_what_shorter_runs_learned() -> None:
     """
     fresh = XavierUniform().draw(GREEDY.parameters, [3])
     one = replace(cut(GREEDY, ()), init=XavierUniform())
-    first = final_weights(one)
-    second = final_weights(cut(GREEDY, (5,)))
+    first = list(ended(one).values())
+    second = list(ended(cut(GREEDY, (5,))).values())
     start = initial_weights([GREEDY])
     middle = initial_weights([cut(GREEDY, (5,))])
 
@@ -385,7 +385,7 @@ def test_a_greedy_run_takes_over_what_shorter_runs_learned() -> None:
     assert not np.array_equal(first[0], fresh[0][0])
     for mine, drawn in zip(start[4:], fresh[4:], strict=True):
         assert np.array_equal(mine, drawn)
-    end = final_weights(GREEDY)
+    end = list(ended(GREEDY).values())
     moved = [not np.array_equal(now, then[0]) for now, then in zip(end, start, strict=True)]
     assert moved == [False] * 4 + [True] * 4
 

@@ -7,6 +7,7 @@ Its text is the name with its arguments, `sparse(2)`; a name alone where it has 
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
@@ -24,6 +25,15 @@ from petridish.values import (
     with_types,
 )
 
+
+class HasText(ABC):
+    """A value that has a shorter text than its fields."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """Return the text."""
+
+
 Offered = Mapping[Any, Mapping[str, type]]  # classes by name, for each type that fields ask for
 
 
@@ -34,6 +44,8 @@ def describe(value: object) -> str:
         return f"{value.kind}({', '.join(shown)})"
     if not is_dataclass(value):
         return "inf" if value == float("inf") else str(value)
+    if isinstance(value, HasText):
+        return value.text()
     arguments = [(field, getattr(value, field.name)) for field in fields(value)]
     while arguments and _is_default(*arguments[-1]):
         arguments.pop()

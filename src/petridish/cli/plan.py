@@ -40,12 +40,12 @@ def plan(
     """Price a sweep on this machine before it runs."""
     from petridish.store import Store
     from petridish.sweeps.adaptive import replay
+    from petridish.sweeps.batches import check_all
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    for spec, _ in sweep.cells():
-        spec.check()
+    check_all(spec for spec, _ in sweep.cells())
     cost = price(sweep, calibrate())
     reading = Store(store).read()
     runs = sweep.among(reading.table)
@@ -64,6 +64,7 @@ def plan(
                 "id": experiment.id,
                 "scale": scale,
                 "runs": cost.runs,
+                **({"parents": cost.parents} if cost.parents else {}),
                 "model_steps": cost.model_steps,
                 "seconds": cost.seconds,
                 "jobs": cost.jobs,
@@ -73,6 +74,8 @@ def plan(
         )
         return exit_code(reading.problems)
     typer.echo(f"{experiment.id} at {scale} scale: {cost.runs} runs, {stored} of them stored")
+    if cost.parents:
+        typer.echo(f"and {cost.parents} runs from which these begin")
     typer.echo(f"{count(cost.model_steps)} model-steps if no run ends early")
     typer.echo(f"at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine")
     for machines in (10, 100):

@@ -23,6 +23,7 @@ import polars as pl
 
 from petridish.errors import UserError
 from petridish.store.columns import FIXED, SEED, is_kept, is_measured, to_table, with_fields
+from petridish.store.weights import WeightFiles
 from petridish.training import RunRecord, flat, read_cell
 from petridish.values import find_gone
 
@@ -48,6 +49,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.weights = WeightFiles(folder)
         self._seen: set[Path] = set()  # shards whose keys are known
         self._keys: set[str] = set()
         self._endings = pl.DataFrame(schema={"key": pl.String, "outcome": pl.String})

@@ -6,8 +6,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from petridish.models import FitsItself
+from petridish.sweeps.generations import with_parents
 from petridish.tasks import LimitsData
 from petridish.training import Engine, RunSpec, choose_engine, load_engine, run_key
+from petridish.training.chains import with_weights
 
 MULTIPLICATIONS_A_SECOND = 1e10  # of one core, to weigh models that fit themselves
 
@@ -18,6 +20,7 @@ class Batch:
 
     engine: str
     specs: tuple[RunSpec, ...]
+    parents: bool = False  # others begin from them: their last weights are kept
 
     @property
     def cost(self) -> float:
@@ -34,8 +37,8 @@ def run_cost(spec: RunSpec) -> float:
     return float(spec.training.steps) * (spec.examples_a_step * weights + 20_000)
 
 
-def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
-    """Cut runs into batches.
+def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int, parents: bool = False) -> list[Batch]:
+    """Cut runs into batches; `parents` are runs from which others begin.
 
     Runs stay in their order within a shape: neighbours in a grid end at similar times, and a stack
     whose runs end together is never nearly empty.
@@ -45,7 +48,7 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
     for spec in specs:
         what = (spec.task, spec.model, spec.training, spec.data.online, spec.evaluation)
         if what not in engines:
-            engines[what] = choose_engine(spec, engine)
+            engines[what] = choose_engine(with_weights(spec) if parents else spec, engine)
         chosen = engines[what]
         buckets.setdefault((chosen.name, chosen.shape(spec)), []).append(spec)
     batches = []
@@ -53,32 +56,31 @@ def cut(specs: Iterable[RunSpec], *, engine: str, jobs: int) -> list[Batch]:
         chosen = load_engine(name)
         size = min(chosen.stack_size(bucket[0]), -(-len(bucket) // jobs))
         batches += [
-            Batch(chosen.name, tuple(bucket[start : start + size]))
+            Batch(chosen.name, tuple(bucket[start : start + size]), parents)
             for start in range(0, len(bucket), size)
         ]
     return batches
 
 
 def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
-    """Refuse runs that cannot be carried out; give the others by key, each once."""
+    """Refuse runs that cannot be carried out, and their parents; return them by key, each once."""
+    by_key = {run_key(spec): spec for spec in specs}
     checked: set[Hashable] = set()
-    by_key: dict[str, RunSpec] = {}
-    for spec in specs:
-        # Where the sample cannot be of any size, as on a table, each size is checked.
-        limited = isinstance(spec.task, LimitsData) or spec.data.draws == "distinct"
-        sample = spec.data if limited else (spec.data.online, spec.data.label_noise > 0)
-        training = spec.training
-        what = (
-            spec.task,
-            spec.model,
-            spec.init,
-            (training.loss, training.schedule, training.penalty),
-            (training.stop, training.target_error, training.steps),
-            spec.evaluation,
-            sample,
-        )
-        if what not in checked:
-            spec.check()
-            checked.add(what)
-        by_key[run_key(spec)] = spec
+    for generation in with_parents(by_key).runs:
+        for spec in generation.values():
+            # Where the sample cannot be of any size, as on a table, each size is checked.
+            limited = isinstance(spec.task, LimitsData) or spec.data.draws == "distinct"
+            data, training = spec.data, spec.training
+            what = (
+                spec.task,
+                spec.model,
+                spec.init,
+                (training.loss, training.schedule, training.penalty),
+                (training.stop, training.target_error, training.steps),
+                spec.evaluation,
+                data if limited else (data.online, data.label_noise > 0, data.accept),
+            )
+            if what not in checked:
+                spec.check()
+                checked.add(what)
     return by_key

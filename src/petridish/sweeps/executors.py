@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from petridish.errors import UserError
 from petridish.sweeps.batches import Batch, run_cost
 from petridish.sweeps.userfile import load_user_file
-from petridish.training import Outcome, RunRecord, load_engine
+from petridish.training import Ended, Outcome, RunRecord, RunSpec, load_engine, run_key
+from petridish.training.chains import ended_weights, finding, with_weights
 
 if TYPE_CHECKING:
     from petridish.store import Store
@@ -79,6 +80,7 @@ class _Worker:
         self.store, self.report, self.stopped = store, report, stopped
         self.started = self.last_kept = self.last_report = time.monotonic()
         self.waiting: list[RunRecord] = []
+        self.weights: dict[str, Ended] = {}  # of those from which others begin
         self.model_steps = 0
 
     def stepped(self, model_steps: int) -> None:
@@ -97,6 +99,9 @@ class _Worker:
 
     def keep(self) -> None:
         """Put the finished runs on disk, and only then report them."""
+        for key, weights in self.weights.items():  # first: a row says that its weights are there
+            self.store.weights.write(key, weights)
+        self.weights.clear()
         if self.waiting:
             self.store.write(self.waiting)
         solved = sum(record.outcome is Outcome.SOLVED for record in self.waiting)
@@ -107,11 +112,26 @@ class _Worker:
 
     def carry_out(self, batch: Batch) -> None:
         """Run the batch to its end, or until stopped; what has ended is kept either way."""
+        specs, asked = batch.specs, {}
+        if batch.parents:
+            asked = {with_weights(spec): spec for spec in specs}
+            specs = tuple(asked)
         try:
-            for record in load_engine(batch.engine).run(batch.specs, self):
-                self.waiting.append(record)
+            with finding(self.store.weights.read):
+                for record in load_engine(batch.engine).run(specs, self):
+                    self.waiting.append(
+                        self._as_asked(record, asked[record.spec]) if asked else record
+                    )
         finally:
             self.keep()
+
+    def _as_asked(self, record: RunRecord, spec: RunSpec) -> RunRecord:
+        """Set a parent's weights aside; its record has them if its own spec asks for them."""
+        if record.outcome is not Outcome.DIVERGED:
+            self.weights[run_key(spec)] = ended_weights(record)
+        if spec.evaluation.weights:
+            return record
+        return replace(record, spec=spec, weights=None, weights_of=None)
 
 
 class Inline:

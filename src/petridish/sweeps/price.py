@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 from petridish.models import MLP, FitsItself, Homogeneous
+from petridish.sweeps.generations import with_parents
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import GroupProduct, SparseParity
@@ -23,6 +25,8 @@ from petridish.training import (
     Silent,
     Training,
     choose_engine,
+    parents_of,
+    run_key,
 )
 
 CALIBRATION_WIDTHS = (10, 100, 1000)
@@ -31,12 +35,16 @@ CALIBRATION_SECONDS = 0.6
 
 @dataclass(frozen=True)
 class Price:
-    """The cost of a sweep on this machine if no run ends early: an upper bound."""
+    """The cost of a sweep on this machine if no run ends early: an upper bound.
+
+    `parents` are further runs, from which those of the sweep begin.
+    """
 
     runs: int
     model_steps: int
     seconds: float
     jobs: int
+    parents: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,23 @@ def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
     total = sum(_cell_seconds(spec, len(seeds), rates, workers) for spec, seeds in sweep.cells())
-    return Price(len(sweep), sweep.model_steps, total / workers, workers)
+    parents = _parents(sweep)
+    cells = Counter(replace(spec, seed=0, restart=0) for spec in parents)
+    total += sum(_cell_seconds(spec, runs, rates, workers) for spec, runs in cells.items())
+    steps = sweep.model_steps + sum(spec.training.steps for spec in parents)
+    return Price(len(sweep), steps, total / workers, workers, len(parents))
+
+
+def _parents(sweep: Sweep) -> list[RunSpec]:
+    """Return the runs that those of a sweep need and that are none of them, each once."""
+    by_key = {
+        run_key(child): child
+        for spec, seeds in sweep.cells()
+        if parents_of(spec)
+        for child in (replace(spec, seed=seed) for seed in seeds)
+    }
+    every = (item for runs in with_parents(by_key).runs for item in runs.items())
+    return [spec for key, spec in every if key not in by_key]
 
 
 def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -13,9 +15,11 @@ from petridish.errors import UserError, nearest
 from petridish.sweeps.adaptive import allocate
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
+from petridish.sweeps.generations import with_parents
 from petridish.sweeps.progress import Progress, Tally
 from petridish.sweeps.sweep import Sweep
-from petridish.training import RunSpec, forget_code, load_engine, run_key
+from petridish.training import Outcome, RunSpec, forget_code, load_engine, run_key
+from petridish.training.chains import diverged
 
 if TYPE_CHECKING:
     from petridish.store import Store
@@ -26,7 +30,11 @@ LOOK_SECONDS = 1.0  # between two looks at what other processes have put into th
 
 @dataclass(frozen=True)
 class Summary:
-    """What a call of `run_sweep` did."""
+    """What a call of `run_sweep` did.
+
+    Of the `runs` asked for, `skipped` were in the store. `done` were trained, `parents` of them
+    only because others begin from them.
+    """
 
     runs: int
     skipped: int
@@ -34,6 +42,7 @@ class Summary:
     solved: int
     model_steps: int
     seconds: float
+    parents: int = 0
 
 
 def cores() -> int:
@@ -95,8 +104,9 @@ def run_sweep(
             total.solved + more.solved,
             total.model_steps + more.model_steps,
             total.seconds + more.seconds,
+            total.parents + more.parents,
         )
-        if more.done + more.skipped < more.runs:
+        if more.done - more.parents + more.skipped < more.runs:
             break  # stopped on the way
     return total
 
@@ -110,41 +120,135 @@ def _executor(name: str, jobs: int, user_file: Path | None) -> Executor:
 def run_specs(
     by_key: dict[str, RunSpec], store: Store, engine: str, executor: Executor, progress: Progress
 ) -> Summary:
-    """Carry out runs given by key, on an executor."""
+    """Carry out runs given by key, on an executor; what they need comes first."""
     store.prepare()
-    stored = store.keys()
-    todo = [spec for key, spec in by_key.items() if key not in stored]
-    batches = cut(todo, engine=engine, jobs=executor.jobs)
-    # The costliest first, so that workers end together; equal ones in an order of this process's
-    # own, so that two processes on one store seldom train the same.
-    Random(os.getpid()).shuffle(batches)
-    batches.sort(key=lambda batch: -batch.cost)
-    tally = Tally(runs=len(todo), cost=sum(batch.cost for batch in batches))
+    job = _Job(by_key, store, engine, executor, progress)
+    with progress if job.tally.runs else nullcontext():
+        for generation in job.order.runs:
+            job.carry_out(generation)
+    if job.lost:
+        first = next(iter(job.lost.values()))
+        raise UserError(
+            f"{len(job.lost)} runs begin from runs that diverged, and were not carried out; all "
+            f"others were. {diverged(first)}"
+        )
+    return job.summary
 
-    def report(news: News) -> None:
-        tally.done += news.done
-        tally.solved += news.solved
-        tally.spent += news.cost
-        tally.model_steps += news.model_steps
-        progress.show(tally)
 
-    found = len(by_key) - len(todo)
-    kept, looked = stored, time.monotonic()
+class _Job:
+    """What one call of `run_specs` has to do, and how far it is.
 
-    def wanted(batch: Batch) -> Batch:
-        nonlocal found, kept, looked
-        if time.monotonic() - looked > LOOK_SECONDS:
-            # Another process may have kept some since we began.
-            kept, looked = store.keys(), time.monotonic()
-        missing = tuple(spec for spec in batch.specs if run_key(spec) not in kept)
-        elsewhere = set(batch.specs) - set(missing)
-        found += len(elsewhere)
-        report(News(done=len(elsewhere), cost=sum(run_cost(spec) for spec in elsewhere)))
-        return replace(batch, specs=missing)
+    A run is done if the store has its row; one from which others begin, if the store has its last
+    weights, or knows that it diverged.
+    """
 
-    if todo:
-        with progress:
-            executor.run(Work(batches, store, report, wanted))
-    seconds = time.perf_counter() - tally.started
-    trained = tally.done - (found - (len(by_key) - len(todo)))
-    return Summary(len(by_key), found, trained, tally.solved, tally.model_steps, seconds)
+    def __init__(
+        self,
+        by_key: dict[str, RunSpec],
+        store: Store,
+        engine: str,
+        executor: Executor,
+        progress: Progress,
+    ) -> None:
+        self.by_key, self.store, self.progress = by_key, store, progress
+        self.engine, self.executor = engine, executor
+        self.order = with_parents(by_key)
+        self.needed: set[str] = set()  # runs from which others begin that are not done
+        self.lost: dict[str, RunSpec] = {}  # runs that cannot begin, with a parent that diverged
+        self._look()
+        todo: dict[str, RunSpec] = {}
+        for generation in reversed(self.order.runs):
+            missing = self._missing(generation)
+            self.needed.update(p for key in missing for p in self.order.parents.get(key, ()))
+            todo |= missing
+        self.skipped = sum(key not in todo for key in by_key)
+        self.elsewhere = 0  # done by other processes since
+        self.parents = sum(key not in by_key for key in todo)
+        self.tally = Tally(runs=len(todo), cost=sum(map(run_cost, todo.values())))
+
+    def _look(self) -> None:
+        """See what is in the store now: another process may have kept some since."""
+        self.kept, self.looked = self.store.keys(), time.monotonic()
+        self.weights, self.diverged = set[str](), set[str]()
+        if self.order.parents:
+            endings = self.store.endings()
+            self.weights = self.store.weights.keys()
+            self.diverged = set(endings["key"].filter(endings["outcome"] == Outcome.DIVERGED.name))
+
+    def _missing(self, runs: Mapping[str, RunSpec]) -> dict[str, RunSpec]:
+        """Return the runs that are not done."""
+        return {
+            key: spec
+            for key, spec in runs.items()
+            if (key in self.needed and key not in self.weights | self.diverged)
+            or (key in self.by_key and key not in self.kept)
+        }
+
+    def carry_out(self, generation: Mapping[str, RunSpec]) -> None:
+        """Carry out the runs of one generation that are not done."""
+        self._look()
+        todo = self._missing(generation)
+        for key in list(todo):
+            if parent := self._diverged_parent(key):
+                self.lost[key] = parent
+                del todo[key]
+        batches = [
+            batch
+            for needed in (True, False)
+            for batch in cut(
+                [spec for key, spec in todo.items() if (key in self.needed) == needed],
+                engine=self.engine,
+                jobs=self.executor.jobs,
+                parents=needed,
+            )
+        ]
+        # The costliest first, so that workers end together; equal ones in an order of this
+        # process's own, so that two processes on one store seldom train the same.
+        Random(os.getpid()).shuffle(batches)
+        batches.sort(key=lambda batch: -batch.cost)
+        if batches:
+            self.executor.run(Work(batches, self.store, self._report, self._wanted))
+
+    def _diverged_parent(self, key: str) -> RunSpec | None:
+        """Return a parent of a run that diverged, or that could not begin itself."""
+        for parent in self.order.parents.get(key, ()):
+            if parent in self.lost:
+                return self.lost[parent]
+            if parent in self.diverged:
+                return next(runs[parent] for runs in self.order.runs if parent in runs)
+        return None
+
+    def _report(self, news: News) -> None:
+        self.tally.done += news.done
+        self.tally.solved += news.solved
+        self.tally.spent += news.cost
+        self.tally.model_steps += news.model_steps
+        self.progress.show(self.tally)
+
+    def _wanted(self, batch: Batch) -> Batch:
+        """Drop what another process has done meanwhile."""
+        if time.monotonic() - self.looked > LOOK_SECONDS:
+            self._look()
+        runs = {run_key(spec): spec for spec in batch.specs}
+        missing = self._missing(runs)
+        elsewhere = runs.keys() - missing.keys()
+        asked = sum(key in self.by_key for key in elsewhere)
+        self.skipped += asked
+        self.parents -= len(elsewhere) - asked
+        self.elsewhere += len(elsewhere)
+        cost = sum(run_cost(runs[key]) for key in elsewhere)
+        self._report(News(done=len(elsewhere), cost=cost))
+        return replace(batch, specs=tuple(missing.values()))
+
+    @property
+    def summary(self) -> Summary:
+        """What was done."""
+        return Summary(
+            len(self.by_key),
+            self.skipped,
+            self.tally.done - self.elsewhere,
+            self.tally.solved,
+            self.tally.model_steps,
+            time.perf_counter() - self.tally.started,
+            self.parents,
+        )

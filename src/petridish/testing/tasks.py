@@ -66,7 +66,7 @@ def check_task(task: Task, *, count: int = 64) -> None:
         _check_finite(task)
     if isinstance(task, HasStrategies):
         _check_strategies(task, task.draw(SEEDS, "test", 0, count))
-    if isinstance(task, HasParts):
+    if isinstance(task, HasParts) and task.parts:
         parts = task.draw(SEEDS, "test", 0, count).facts.get("part")
         demand(
             parts is not None and 0 <= parts.min() <= parts.max() < len(task.parts),

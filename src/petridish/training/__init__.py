@@ -1,6 +1,7 @@
 """Specs in, records out."""
 
 from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
+from petridish.training.chains import Ended, Needs, StartsFromRuns, ended, parents_of
 from petridish.training.engines.base import (
     ENGINES,
     Engine,
@@ -67,6 +68,8 @@ from petridish.training.readings import Instrument, Reading
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.settings import ONLINE, Data, Evaluation, Held, Training
 from petridish.training.spec import RunSpec
+from petridish.training.taking_over import From
+from petridish.training.taught import Taught
 from petridish.training.tickets import Ticket
 from petridish.values import plain
 
@@ -91,12 +94,14 @@ __all__ = [
     "CrossEntropy",
     "Curves",
     "Data",
+    "Ended",
     "Engine",
     "Error",
     "Evaluation",
     "FeaturePower",
     "FirstLayerMovement",
     "FourierGap",
+    "From",
     "Greedy",
     "Held",
     "Hinge",
@@ -109,6 +114,7 @@ __all__ = [
     "Metric",
     "Monitor",
     "Movement",
+    "Needs",
     "NeuronNorm",
     "NeuronSize",
     "NormalisedMargin",
@@ -124,14 +130,18 @@ __all__ = [
     "Silent",
     "Square",
     "SquaredError",
+    "StartsFromRuns",
+    "Taught",
     "Ticket",
     "Training",
     "cell_text",
     "choose_engine",
+    "ended",
     "flat",
     "forget_code",
     "frozen_below",
     "load_engine",
+    "parents_of",
     "per_layer",
     "plain",
     "random_features",

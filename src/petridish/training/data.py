@@ -17,9 +17,9 @@ from petridish.models.base import Weights
 from petridish.seeds import Streams
 from petridish.tasks import Examples, Finite, Task
 from petridish.training.acceptance import MOST_ATTEMPTS
+from petridish.training.chains import Ended, StartsFromRuns
 from petridish.training.settings import Data
 from petridish.training.spec import RunSpec
-from petridish.training.starts import StartsFromRuns
 
 
 def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
@@ -210,3 +210,8 @@ def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
     else:
         made = spec.init.draw(spec.parameters, seeds)
     return made
+
+
+def initial_buffers(spec: RunSpec) -> Ended:
+    """Return what a run's module keeps beside its parameters, where another run hands it over."""
+    return spec.init.buffers(spec) if isinstance(spec.init, StartsFromRuns) else {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -16,9 +15,9 @@ import numpy as np
 from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Uniform
 from petridish.models.base import Parameter, Weights
+from petridish.training.chains import StartsFromRuns, ended
 from petridish.training.optimisers import Factors, Piece, Schedule, per_layer
 from petridish.training.spec import RunSpec
-from petridish.training.starts import StartsFromRuns
 
 
 def frozen_below(n_frozen: int, n_layers: int) -> Schedule:
@@ -71,6 +70,10 @@ class Greedy(StartsFromRuns):
             raise TypeError("a greedy start depends on more than its seed: see initial_weights")
         return self.base.draw(parameters, ())
 
+    def parents(self, spec: RunSpec) -> tuple[RunSpec, ...]:
+        """Return the run without the last hidden layer, where there are several."""
+        return (_parent(spec),) if isinstance(spec.model, MLP) and spec.model.deeper else ()
+
     def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
         """Give the first weights of runs of one model; each has its own parent."""
         spec, model = specs[0], specs[0].model
@@ -84,8 +87,9 @@ class Greedy(StartsFromRuns):
             return drawn
         for each in specs:
             self._check_frozen(each)
-        ended = [_hidden_layers(_parent(each)) for each in specs]
-        learned = [np.stack(values) for values in zip(*ended, strict=True)]
+        names = [parameter.name for parameter in _parent(spec).parameters[:-2]]
+        found = [ended(_parent(each)) for each in specs]
+        learned = [np.stack([weights[name] for weights in found]) for name in names]
         return [*learned, *drawn[len(learned) :]]
 
     def _check_frozen(self, spec: RunSpec) -> None:
@@ -138,12 +142,3 @@ def _without_first(piece: Piece, factors: Factors, spec: RunSpec) -> Factors:
     if not isinstance(factors, tuple):
         return factors
     return piece.spread(factors, spec.parameters)[2:]
-
-
-@lru_cache(maxsize=256)
-def _hidden_layers(parent: RunSpec) -> list[Weights]:
-    """Train the parent, and give the weights and biases of its hidden layers."""
-    from petridish.training.final import final_weights
-
-    assert isinstance(parent.model, MLP)
-    return final_weights(parent)[: 2 * (1 + len(parent.model.deeper))]

@@ -122,6 +122,9 @@ def flatten(path: str, value: object, columns: dict[str, Any]) -> None:
     if isinstance(value, tuple):
         columns[path] = [part if _fits_column(part) else describe(part) for part in value]
         return
+    if isinstance(value, RunSpec):
+        columns[path] = describe(value)  # its fields are those of another run
+        return
     if not is_dataclass(value):
         columns[path] = value
         return

@@ -21,8 +21,10 @@ from petridish.errors import UserError
 from petridish.models import Model, Stacked
 from petridish.models.parameters import build
 from petridish.tasks import Classes, Task
+from petridish.training.data import initial_buffers
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.spec import RunSpec
+from petridish.training.taught import Taught
 
 TRIED = 3  # examples of a trial
 CLOSE = (
@@ -123,8 +125,15 @@ class ModuleStack(Network):
 
 def first_buffers(spec: RunSpec, dtype: torch.dtype) -> dict[str, Tensor]:
     """Return the buffers with which the module of a run begins."""
-    module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
-    return dict(module.to(dtype).named_buffers())
+    module = build(spec.model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
+    handed_over(module, spec)
+    return dict(module.named_buffers())
+
+
+def handed_over(module: nn.Module, spec: RunSpec) -> None:
+    """Give a module the buffers that a run takes over from another."""
+    given = {name: torch.from_numpy(values) for name, values in initial_buffers(spec).items()}
+    module.load_state_dict(given, strict=False)
 
 
 def stack_of(specs: Sequence[RunSpec]) -> Network:
@@ -146,7 +155,8 @@ def stack_of(specs: Sequence[RunSpec]) -> Network:
 
 def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
     """Return inputs of a task as a module takes them, some of them repeated if need be."""
-    drawn = task.draw([0], "train", 0, min(examples, TRIED)).x[0]
+    source = task.inputs if isinstance(task, Taught) else task  # no labels are asked for
+    drawn = source.draw([0], "train", 0, min(examples, TRIED)).x[0]
     x = torch.from_numpy(drawn)[torch.arange(examples) % len(drawn)]
     return x.to(dtype) if x.is_floating_point() else x
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 
-from petridish.choices import describe
+from petridish.choices import HasText, describe
 from petridish.errors import UserError, require
 from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_start
 from petridish.models.base import ChecksTask, FitsItself, Stacked
@@ -36,7 +36,7 @@ class Rates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec:
+class RunSpec(HasText):
     """One run: the same spec gives the same record, whoever runs it, when and beside what.
 
     Without an `init` the model starts as usual: `Uniform()` for this package's models, `Own()`, the
@@ -89,6 +89,12 @@ class RunSpec:
             "RunSpec: batches='epochs' goes through the training sample, but online there is none. "
             "Give a finite data.m or batches='replacement'.",
         )
+
+    def text(self) -> str:
+        """Return the first digits of the key: a parent in the text of its child is short."""
+        from petridish.training.keys import run_key
+
+        return run_key(self)[:8]
 
     @property
     def luck(self) -> int:

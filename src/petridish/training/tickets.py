@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
 from petridish.models import MLP, Init, Sparse
 from petridish.models.base import Parameter, Weights
-from petridish.tasks.base import OnSupport
+from petridish.tasks.base import HasSupport
+from petridish.training.chains import StartsFromRuns, ended
 from petridish.training.spec import RunSpec
-from petridish.training.starts import StartsFromRuns
 
 
 @dataclass(frozen=True)
@@ -59,34 +57,35 @@ class Ticket(StartsFromRuns):
             raise TypeError("a ticket depends on more than its seed: draw it by initial_weights")
         return []
 
-    def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
-        """Give the first weights of runs that agree in all but their seeds."""
-        each = [self._start(spec) for spec in specs]
-        return [np.stack(weights) for weights in zip(*each, strict=True)]
-
-    def _start(self, spec: RunSpec) -> list[Weights]:
-        drawn = isinstance(spec.task, OnSupport) and spec.task.support is None
-        if self.chosen == "largest" and drawn:
+    def parents(self, spec: RunSpec) -> tuple[RunSpec, ...]:
+        """Return the wide run, where it is to be trained."""
+        if self.chosen == "random":
+            return ()
+        if isinstance(spec.task, HasSupport) and spec.task.support is None:
             raise UserError(
                 "Ticket: the task draws its support anew for every seed, so that the parent would "
                 "have learned another function. Give the task a support."
             )
-        parent = replace(spec, model=MLP(self.width), init=self.base, seed=self.seed)
-        if self.chosen == "random":
-            parent = replace(parent, seed=spec.seed)
+        return (self._parent(spec, self.seed),)
+
+    def _parent(self, spec: RunSpec, seed: int) -> RunSpec:
+        return replace(spec, model=MLP(self.width), init=self.base, restart=0, seed=seed)
+
+    def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
+        """Return the first weights of runs that agree in all but their seeds."""
+        each = [self._start(spec) for spec in specs]
+        return [np.stack(weights) for weights in zip(*each, strict=True)]
+
+    def _start(self, spec: RunSpec) -> list[Weights]:
+        kept = spec.parameters[0].fan_out
+        if self.chosen == "largest":
+            (parent,) = self.parents(spec)
+            norms = np.linalg.norm(ended(parent)["layer1.weight"].astype(np.float64), axis=1)
+            neurons = np.sort(np.argsort(-norms, kind="stable")[:kept])
+        else:
+            parent = self._parent(spec, spec.luck)
+            neurons = np.arange(kept)  # a fresh network's come in no order: as random as any
         weight, bias, output, last = (
             drawn[0] for drawn in self.base.draw(parent.parameters, [parent.seed])
         )
-        kept = spec.parameters[0].fan_out
-        # The neurons of a fresh network come in no order: the first are as random as any.
-        neurons = _largest(parent, kept) if self.chosen == "largest" else np.arange(kept)
         return [weight[neurons], bias[neurons], output[:, neurons], last]
-
-
-@lru_cache(maxsize=64)
-def _largest(parent: RunSpec, kept: int) -> NDArray[np.int64]:
-    """Train the parent, and name the neurons of largest incoming weights, in their order."""
-    from petridish.training.final import final_weights
-
-    norms = np.linalg.norm(final_weights(parent)[0].astype(np.float64), axis=1)
-    return np.sort(np.argsort(-norms, kind="stable")[:kept])

@@ -23,7 +23,7 @@ from petridish.training.data import (
 )
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.metrics import Metric, Threshold
-from petridish.training.networks import batch_inputs
+from petridish.training.networks import batch_inputs, handed_over
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
@@ -39,10 +39,11 @@ def _network(spec: RunSpec) -> nn.Module:
     module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
     module.to(getattr(torch, spec.training.precision))
     named = dict(module.named_parameters())
-    start = initial_weights([spec])  # which may train another run
+    start = initial_weights([spec])
     with torch.no_grad():
         for parameter, drawn in zip(spec.parameters, start, strict=True):
             named[parameter.name].copy_(torch.from_numpy(drawn[0]))
+    handed_over(module, spec)
     return module
 
 

@@ -1,0 +1,60 @@
+"""The last weights of runs from which others begin: one file per run, beside the shards.
+
+They are kept whether or not the run's own spec keeps weights: a parent is the same run as one that
+nothing begins from. A file is written aside, then renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from petridish.errors import UserError
+from petridish.training import Ended, RunSpec, run_key
+
+FOLDER = "weights"
+
+
+class WeightFiles:
+    """The files in the folder `weights` of a store."""
+
+    def __init__(self, store: Path) -> None:
+        self.folder = store / FOLDER
+
+    def keys(self) -> set[str]:
+        """Return the keys of the runs whose weights are kept."""
+        if not self.folder.is_dir():
+            return set()
+        return {path.stem for path in self.folder.iterdir() if path.suffix == ".npz"}
+
+    def write(self, key: str, weights: Ended) -> None:
+        """Keep the weights of a run."""
+        self.folder.mkdir(exist_ok=True)
+        part = self.folder / f".{key}.{os.getpid()}.part"
+        with part.open("wb") as file:
+            np.savez(file, *weights.values(), names=np.array(list(weights)))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self.folder / f"{key}.npz")
+
+    def read(self, spec: RunSpec) -> Ended:
+        """Return the weights of a run, or refuse one that has none here."""
+        key = run_key(spec)
+        path = self.folder / f"{key}.npz"
+        try:
+            with np.load(path) as found:
+                names = found["names"].tolist()
+                return {name: found[f"arr_{place}"] for place, name in enumerate(names)}
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            with suppress(OSError):
+                path.unlink()  # torn: the run is carried out again
+            raise UserError(
+                f"The store {self.folder.parent} has no weights of the run {key[:8]} (seed "
+                f"{spec.seed}), from which another run begins: it was not carried out before. Run "
+                "both by one sweep, which carries parents out first; a class of your own that "
+                "needs runs inherits Needs and names them."
+            ) from error
