@@ -15,6 +15,7 @@ from scipy.special import rel_entr
 
 from petridish.errors import UserError
 from petridish.models import MLP
+from petridish.sweeps import Sweep
 from petridish.sweeps.sweep import with_value
 from petridish.tasks import SparseParity
 from petridish.testing import short_run
@@ -144,6 +145,16 @@ def test_a_stop_rule_and_its_short_spelling_are_one_run() -> None:
     assert str(error.value) == (
         "training.target_error=0.2 has no effect here: the value stays None."
     )
+
+
+def test_a_stop_rule_is_an_axis_in_either_spelling() -> None:
+    """Below(Error(), …) is written as `target_error`, and has its effect."""
+    rules = (Below(Error(), 0.05), Below(Error(), 0.05, strict=True), None)
+    sweep = Sweep(RunSpec(task=SparseParity(9, 2)), {"training.stop": rules})
+    short = Sweep(RunSpec(task=SparseParity(9, 2)), {"training.target_error": (0.05,)})
+
+    assert [spec.stop for spec in sweep.specs()] == [*rules[:2], Below(Error(), 0.1)]
+    assert next(sweep.specs()) == next(short.specs())
 
 
 LEARNED = replace(

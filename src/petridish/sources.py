@@ -60,9 +60,15 @@ def _dumped(statements: Iterable[ast.stmt]) -> str:
     for node in ast.walk(tree):
         if not getattr(node, "type_params", True):
             del node.type_params  # type: ignore[attr-defined] # since Python 3.12
+        if isinstance(node, ast.JoinedStr):  # Python 3.12.0 and 3.12.1 add empty texts
+            node.values = [v for v in node.values if not _is_empty_text(v)]
     # Since 3.13 empty lists are left out unless asked for.
     options: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
     return ast.dump(tree, **options)
+
+
+def _is_empty_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == ""
 
 
 # Where the code is

@@ -61,6 +61,10 @@ class Gone:
             "Load the file that defines it."
         )
 
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Refuse what an activation or a loss would compute."""
+        raise GoneError(self.refusal)
+
     @property
     def refusal(self) -> str:
         """Why a run with this value is not carried out."""
@@ -185,7 +189,7 @@ def learning(module: types.ModuleType) -> Iterator[None]:
 
 
 def as_value(value: Any, owner: str, name: str) -> Any:
-    """Return a field's value with NumPy's numbers as Python's, and lists as tuples.
+    """Return a field's value with NumPy's numbers as Python's, and lists and arrays as tuples.
 
     What a spec cannot hold is refused, by the class and the field that hold it.
     """
@@ -195,8 +199,8 @@ def as_value(value: Any, owner: str, name: str) -> Any:
         found = tuple(as_value(part, owner, name) for part in value)
         same = isinstance(value, tuple) and all(a is b for a, b in zip(found, value, strict=True))
         return value if same else found
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return value.item()
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "tolist"):
+        return as_value(value.tolist(), owner, name)
     if is_dataclass(value) and not isinstance(value, type):
         return _as_values(value, owner, name)
     if isinstance(value, bool | int | float | str):
@@ -205,6 +209,15 @@ def as_value(value: Any, owner: str, name: str) -> Any:
         f"{owner}: {name} holds a value of the type {type(value).__name__}, which is no part of a "
         "spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
     )
+
+
+def settle(owner: Any) -> None:
+    """Set the fields of a frozen dataclass to what `as_value` returns, before it checks them."""
+    kind: type = type(owner)
+    for part in _field_names(kind):
+        inner = getattr(owner, part)
+        if type(inner) not in PLAIN:
+            object.__setattr__(owner, part, as_value(inner, kind.__name__, part))
 
 
 def was_looked_at(value: object) -> bool:
@@ -247,7 +260,7 @@ def find_gone(value: object) -> Gone | None:
     if isinstance(value, Gone):
         return value
     parts: list[Any] = []
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         parts = list(value)
     elif is_dataclass(value) and not isinstance(value, type):
         parts = [getattr(value, part.name) for part in fields(value)]

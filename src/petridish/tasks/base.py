@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams, Words, unpack_bits
 from petridish.tasks.domain import Bits, Classes, Domain
+from petridish.values import settle
 
 Booleans = NDArray[np.uint8]
 
@@ -189,6 +190,7 @@ class OnSupport(Finite):
 
     def check_support(self, letter: str) -> None:
         """Refuse a support that does not fit; `letter` is the paper's for its size."""
+        settle(self)
         task, n, size, support = type(self).__name__, self.n, self.n_relevant, self.support
         check_whole(task, 1, n=n, **{letter: size})
         if size > n:

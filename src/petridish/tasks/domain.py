@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.values import settle
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Reals:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        sizes = self.shape if isinstance(self.shape, tuple | list) else (self.shape,)
-        object.__setattr__(self, "shape", tuple(sizes))
+        settle(self)
+        if not isinstance(self.shape, tuple):
+            object.__setattr__(self, "shape", (self.shape,))
         for size in self.shape:
             check_whole("Reals", 1, shape=size)
 

@@ -14,7 +14,7 @@ from petridish.training.metrics import Above, Below, Error, Metric, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
 from petridish.training.readings import Instrument
-from petridish.values import LATER, Gone
+from petridish.values import LATER, Gone, settle
 
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
@@ -131,7 +131,7 @@ class Training:
             f"Training: clip={self.clip}. Give a positive number, or none not to clip.",
         )
         require(
-            isinstance(self.penalty, NeuronNorm),
+            isinstance(self.penalty, NeuronNorm | Gone),
             f"Training: penalty={self.penalty!r}. Give such as NeuronNorm(1e-4, 2, 3).",
         )
         require(
@@ -231,6 +231,7 @@ class Evaluation:
     at: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("Evaluation", 1, every=self.every)
         for name in ("curves", "weights"):
             value = getattr(self, name)
@@ -241,7 +242,7 @@ class Evaluation:
             "Give an error rate from 0 to 1, or none not to ask.",
         )
         require(
-            isinstance(self.instruments, tuple | list),
+            isinstance(self.instruments, tuple),
             f"Evaluation: instruments={self.instruments!r} is no tuple. Give such as "
             "instruments=(Movement(),), or names.",
         )
@@ -259,12 +260,10 @@ class Evaluation:
         for name, kind in (("metrics", Metric), ("samples", Held), ("reached", Threshold)):
             given = getattr(self, name)
             require(
-                isinstance(given, tuple | list),
+                isinstance(given, tuple),
                 f"Evaluation: {name}={given!r} is no tuple. Give such as {_EXAMPLES[name]}.",
             )
-            values = tuple(given)
-            object.__setattr__(self, name, values)
-            for value in values:
+            for value in given:
                 require(
                     isinstance(value, kind | Gone),  # whose class is gone prints, and does not run
                     f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give such as "
@@ -275,6 +274,10 @@ class Evaluation:
             len(set(names)) == len(names),
             f"Evaluation: two samples are called {max(names, key=names.count, default='')!r}. "
             "Give each its own name.",
+        )
+        require(
+            isinstance(self.at, tuple),
+            f"Evaluation: at={self.at!r} is no tuple. Give such as at=(10, 100).",
         )
         for step in self.at:
             check_whole("Evaluation", 0, at=step)

@@ -12,7 +12,7 @@ from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.values import as_value, find_gone, was_looked_at
+from petridish.values import Gone, as_value, find_gone, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 
@@ -63,6 +63,8 @@ class RunSpec:
             isinstance(self.seed, int) and 0 <= self.seed < 2**64,
             f"RunSpec: seed={self.seed}. Give a whole number from 0 to 2^64 − 1.",
         )
+        if isinstance(self.data, Gone) or isinstance(self.training, Gone):
+            return
         require(
             not (self.data.online and self.training.batch_size is None),
             "RunSpec: batch_size=None takes the whole sample at every step, but online there is "
