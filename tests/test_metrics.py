@@ -143,7 +143,13 @@ def test_a_stop_rule_and_its_short_spelling_are_one_run() -> None:
     with pytest.raises(UserError) as error:
         with_value(other, "training.target_error", 0.2)
     assert str(error.value) == (
-        "training.target_error=0.2 has no effect here: the value stays None."
+        "Training: target_error=0.2 has no effect beside stop=below(error, 0.05, True), which "
+        "takes its place. Give one of the two."
+    )
+    with pytest.raises(UserError) as error:  # the default can stand there without being given
+        with_value(other, "training.target_error", 0.1)
+    assert str(error.value) == (
+        "training.target_error=0.1 has no effect here: the value stays None."
     )
 
 

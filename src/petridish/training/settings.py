@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from petridish.choices import describe
 from petridish.errors import check_whole, require
 from petridish.tasks import Task
 from petridish.training.instruments import instrument
@@ -16,6 +17,7 @@ from petridish.training.penalties import NeuronNorm
 from petridish.training.readings import Instrument
 from petridish.values import LATER, Gone, settle
 
+USUAL_ERROR = 0.1  # training.target_error, if nothing is said of when a run is solved
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
 
@@ -109,7 +111,7 @@ class Training:
     schedule: Schedule = Schedule()
     batch_size: int | None = 32
     steps: int = 100_000
-    target_error: float | None = 0.1
+    target_error: float | None = USUAL_ERROR
     batches: Literal["replacement", "epochs"] = field(default="replacement", metadata=LATER)
     penalty: NeuronNorm = field(default=NeuronNorm(), metadata=LATER)
     precision: Literal["float32", "float64"] = field(default="float32", metadata=LATER)
@@ -124,7 +126,13 @@ class Training:
         if isinstance(self.stop, Threshold):  # one meaning has one spelling, and one key
             short = isinstance(self.stop, Below) and self.stop.metric == Error()
             short = short and not self.stop.strict
-            object.__setattr__(self, "target_error", self.stop.value if short else None)
+            error = self.stop.value if short else None
+            require(  # the default may stand there without having been given
+                self.target_error in (None, USUAL_ERROR, error),
+                f"Training: target_error={self.target_error} has no effect beside "
+                f"stop={describe(self.stop)}, which takes its place. Give one of the two.",
+            )
+            object.__setattr__(self, "target_error", error)
             object.__setattr__(self, "stop", None if short else self.stop)
         require(
             self.clip is None or 0 < self.clip < math.inf,

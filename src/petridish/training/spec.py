@@ -193,6 +193,12 @@ class RunSpec:
                 f"Evaluation: the sample {held.name!r} has the domain {held.task.domain}, and the "
                 f"task {describe(self.task)} has {self.domain}. Give a task of the same domain.",
             )
+            used = any(metric.on == held.name for metric in self.metrics)
+            require(  # an instrument may read any sample
+                used or bool(self.evaluation.instruments),
+                f"Evaluation: nothing is measured on the sample {held.name!r}. Name it in a "
+                f"metric, such as {self.usual_metric(held.name)!r}, or leave it out.",
+            )
         for metric in self.metrics:
             self.task_of(metric.on)
             require(
@@ -224,6 +230,16 @@ class RunSpec:
                 "evaluation.at too.",
             )
             each.check(self)
+
+    def _check_decay(self) -> None:
+        """Refuse factors by name on a decay that is 0; those of all layers come with schedules."""
+        for piece in self.training.schedule.pieces:
+            named = isinstance(piece.decay, tuple) and isinstance(piece.decay[0], tuple)
+            require(
+                self.training.weight_decay > 0 or not named,
+                f"The schedule: decay={piece.decay} has no effect, because weight_decay=0. Give a "
+                "weight decay, or leave the factors out.",
+            )
 
     def _check_draws(self) -> None:
         data, target = self.data, self.domain.target
@@ -271,3 +287,4 @@ class RunSpec:
         self.training.penalty.check(self.model, self.parameters)
         self.init.draw(self.parameters, ())
         self.rates()
+        self._check_decay()
