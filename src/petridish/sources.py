@@ -31,7 +31,7 @@ def code_digest(kind: type) -> str:
 
     petridish's classes change with their version, and are named by it.
     """
-    if kind.__module__.split(".")[0] == "petridish":
+    if not is_users(kind):
         return ""
     bound = _statements(kind)
     own = _definition(kind, bound)
@@ -52,6 +52,11 @@ def code_digest(kind: type) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     setattr(kind, CARRIED, digest)
     return digest
+
+
+def is_users(kind: type) -> bool:
+    """Return whether a class is none of petridish's own."""
+    return kind.__module__.split(".")[0] != "petridish"
 
 
 def _dumped(statements: Iterable[ast.stmt]) -> str:

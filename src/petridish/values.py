@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from petridish.errors import UserError
-from petridish.sources import code_digest
+from petridish.sources import code_digest, is_users
 
 LATER = {"later": True}
 """Metadata of a field that came after runs were stored.
@@ -257,17 +257,26 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 def find_gone(value: object) -> Gone | None:
     """Return the first part of a value whose class is not here, or None."""
-    if isinstance(value, Gone):
-        return value
-    parts: list[Any] = []
+    return next((part for part in parts_of(value) if isinstance(part, Gone)), None)
+
+
+def has_users(value: object) -> bool:
+    """Return whether a value or a part of it is of a user's class."""
+    return any(is_users(type(part)) for part in parts_of(value))
+
+
+def parts_of(value: object) -> Iterator[Any]:
+    """Yield the values inside a value, itself first."""
+    inner: list[Any] = []
     if isinstance(value, tuple | list):
-        parts = list(value)
+        inner = list(value)
     elif is_dataclass(value) and not isinstance(value, type):
-        parts = [getattr(value, part.name) for part in fields(value)]
-    for part in parts:
-        if type(part) not in PLAIN and (gone := find_gone(part)) is not None:
-            return gone
-    return None
+        yield value
+        if not isinstance(value, Gone):
+            inner = [getattr(value, part.name) for part in fields(value)]
+    for part in inner:
+        if type(part) not in PLAIN:
+            yield from parts_of(part)
 
 
 @cache

@@ -141,6 +141,11 @@ class Domain:
         return self.inputs.n
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+        return self.inputs.shape if isinstance(self.inputs, Reals) else (self.inputs.n,)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes; 0 for real targets."""
         return self.target.k if isinstance(self.target, Classes) else 0
@@ -159,6 +164,11 @@ class Domain:
                 raise UserError(
                     f"The task {owner} drew targets of the type {labels.dtype}, and its domain "
                     "has real targets. Return floats from draw."
+                )
+            if not np.isfinite(labels).all():
+                raise UserError(
+                    f"The task {owner} drew a target that is no finite number. A target cannot be "
+                    "missing, as a class can: leave such examples out of draw."
                 )
             return
         if labels.dtype.kind not in "iub":

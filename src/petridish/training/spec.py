@@ -11,8 +11,9 @@ from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_s
 from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
+from petridish.training.returned import try_run
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.values import Gone, as_value, find_gone, was_looked_at
+from petridish.values import Gone, as_value, find_gone, has_users, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 
@@ -279,11 +280,12 @@ class RunSpec:
         self._check_draws()
         if isinstance(self.model, FitsItself):
             return  # a model of another kind: nothing is drawn or stepped
-        if not isinstance(self.model, Stacked):
+        if not isinstance(self.model, Stacked) or has_users(self.model):
             from petridish.training.networks import check_module
 
             check_module(self.model, self.task, self.n_outputs)
         self._check_measures()
+        try_run(self)
         self.training.penalty.check(self.model, self.parameters)
         self.init.draw(self.parameters, ())
         self.rates()
