@@ -1,4 +1,4 @@
-"""A setting without effect is refused: what a user writes is what happens."""
+"""A setting without effect is refused; the two spellings of a stop rule are one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from petridish.errors import UserError
 from petridish.models import MLP, ByName, Constant, Normal
+from petridish.sweeps import Sweep
 from petridish.sweeps.batches import check_all
+from petridish.sweeps.sweep import with_value
 from petridish.tasks import Classes, Domain, SparseParity
 from petridish.testing import short_run
 from petridish.training import (
@@ -24,6 +26,7 @@ from petridish.training import (
     RunSpec,
     Schedule,
     Training,
+    run_key,
 )
 from tests.own_parts import Coins, Mixed, Reader
 
@@ -141,3 +144,37 @@ def test_a_sweep_is_checked_at_every_decay_that_matters() -> None:
     named = Piece(0, decay=(("@weight", 1.0), ("*", 0.0)))
     with pytest.raises(UserError, match=r"^The schedule: decay=.* has no effect, because"):
         check_all([scheduled(named), scheduled(named, weight_decay=0.0)])
+
+
+def test_a_stop_rule_and_its_short_spelling_are_one_run() -> None:
+    """`target_error` is short for Below(Error(), …); another rule takes its place."""
+    short = RunSpec(task=SparseParity(9, 2), training=Training(target_error=0.05))
+    long = replace(short, training=Training(stop=Below(Error(), 0.05)))
+    other = replace(short, training=Training(stop=Below(Error(), 0.05, strict=True)))
+
+    assert long == short
+    assert run_key(long) == run_key(short)
+    assert short.stop == Below(Error(), 0.05)
+    assert other.training.target_error is None
+    assert run_key(other) != run_key(short)
+    with pytest.raises(UserError) as error:
+        with_value(other, "training.target_error", 0.2)
+    assert str(error.value) == (
+        "Training: target_error=0.2 has no effect beside stop=below(error, 0.05, True), which "
+        "takes its place. Give one of the two."
+    )
+    with pytest.raises(UserError) as error:  # the default can stand there without being given
+        with_value(other, "training.target_error", 0.1)
+    assert str(error.value) == (
+        "training.target_error=0.1 has no effect here: the value stays None."
+    )
+
+
+def test_a_stop_rule_is_an_axis_in_either_spelling() -> None:
+    """Below(Error(), …) is written as `target_error`, and has its effect."""
+    rules = (Below(Error(), 0.05), Below(Error(), 0.05, strict=True), None)
+    sweep = Sweep(RunSpec(task=SparseParity(9, 2)), {"training.stop": rules})
+    short = Sweep(RunSpec(task=SparseParity(9, 2)), {"training.target_error": (0.05,)})
+
+    assert [spec.stop for spec in sweep.specs()] == [*rules[:2], Below(Error(), 0.1)]
+    assert next(sweep.specs()) == next(short.specs())
