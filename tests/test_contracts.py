@@ -300,8 +300,8 @@ OTHERS = (
         ),
         (
             "inputs",
-            "bad(inputs): the inputs have the shape (2, 64, 1), and the domain asks for "
-            "(2, 64, 2).",
+            "The task bad(inputs) drew inputs of shape (2, 64, 1), and its domain asks for "
+            "(2, 64, 2). Return such inputs from draw, or state another domain.",
         ),
     ],
 )

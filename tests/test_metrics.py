@@ -15,7 +15,6 @@ from scipy.special import rel_entr
 
 from petridish.errors import UserError
 from petridish.models import MLP
-from petridish.sweeps.sweep import with_value
 from petridish.tasks import SparseParity
 from petridish.testing import short_run
 from petridish.training import (
@@ -40,7 +39,6 @@ from petridish.training import (
     SquaredError,
     Training,
     load_engine,
-    run_key,
 )
 from petridish.training.screen import allowed_errors
 from tests.own_parts import Coins, Dropped, Mixed, Reader, Stripes, Waves
@@ -126,24 +124,6 @@ def test_thresholds_on_counts_are_exact(count: int, of: int, tenth: int, *, stri
     assert below.holds_count(count, of) == (count <= allowed_errors(of, tenth / 10, strict=strict))
     for threshold in (below, above):
         assert not threshold.holds(math.nan)
-
-
-def test_a_stop_rule_and_its_short_spelling_are_one_run() -> None:
-    """`target_error` is short for Below(Error(), …); another rule takes its place."""
-    short = RunSpec(task=SparseParity(9, 2), training=Training(target_error=0.05))
-    long = replace(short, training=Training(stop=Below(Error(), 0.05)))
-    other = replace(short, training=Training(stop=Below(Error(), 0.05, strict=True)))
-
-    assert long == short
-    assert run_key(long) == run_key(short)
-    assert short.stop == Below(Error(), 0.05)
-    assert other.training.target_error is None
-    assert run_key(other) != run_key(short)
-    with pytest.raises(UserError) as error:
-        with_value(other, "training.target_error", 0.2)
-    assert str(error.value) == (
-        "training.target_error=0.2 has no effect here: the value stays None."
-    )
 
 
 LEARNED = replace(

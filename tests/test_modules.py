@@ -108,51 +108,7 @@ class DrawingModule(nn.Module):
             x = attended[:, 0, 0]
         if self.how == "rand":
             x = x + torch.rand(x.shape)
-        outputs: Tensor = self.layer(x)
-        return outputs
-
-
-@pytest.mark.parametrize(
-    ("how", "name"),
-    [
-        ("alpha", "alpha_dropout"),
-        ("heads", "multi_head_attention_forward"),
-        ("attention", "scaled_dot_product_attention"),
-        ("rand", "rand"),
-    ],
-)
-def test_randomness_that_streams_cannot_serve_is_refused(how: str, name: str) -> None:
-    """By the name of the function, before the first step."""
-    with pytest.raises(UserError) as error:
-        short_run(Waves(), Drawing(how)).check()
-    assert str(error.value) == (
-        f"The module calls {name}, which draws random numbers of its own: the run could not be "
-        "made again. Use nn.Dropout, torch.rand_like or torch.randn_like, or set its dropout to 0."
-    )
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """A module whose randomness no call of PyTorch's generator shows, or that never stops."""
-
-    name: ClassVar[str] = "hidden"
-    how: str
-
-    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
-        """Return the module."""
-        return HiddenModule(self.how, domain.n_inputs, n_outputs)
-
-
-class HiddenModule(nn.Module):
-    """Draws by NumPy, by a generator of its own, or by dropout in evaluation."""
-
-    def __init__(self, how: str, n_inputs: int, n_outputs: int) -> None:
-        super().__init__()
-        self.how, self.layer = how, nn.Linear(n_inputs, n_outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return outputs with noise."""
-        if self.how == "numpy":
+        if self.how == "numpy":  # which no call of PyTorch's generator shows
             x = x + float(np.random.randn())  # noqa: NPY002 - what a stranger might write
         if self.how == "always":
             x = nn.functional.dropout(x, 0.5)
@@ -160,26 +116,38 @@ class HiddenModule(nn.Module):
         return outputs
 
 
+def calls(name: str) -> str:
+    """Return the sentence about a function that draws."""
+    return (
+        f"The module calls {name}, which draws random numbers of its own: the run could not be "
+        "made again. Use nn.Dropout, torch.rand_like or torch.randn_like, or set its dropout to 0."
+    )
+
+
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
+        ("alpha", calls("alpha_dropout")),
+        ("heads", calls("multi_head_attention_forward")),
+        ("attention", calls("scaled_dot_product_attention")),
+        ("rand", calls("rand")),
         (
             "numpy",
-            "The module of hidden(numpy) returns other outputs for the same inputs and weights: it "
-            "draws random numbers that are not the run's. Use nn.Dropout, torch.rand_like or "
+            "The module of drawing(numpy) returns other outputs for the same inputs and weights: "
+            "it draws random numbers that are not the run's. Use nn.Dropout, torch.rand_like or "
             "torch.randn_like.",
         ),
         (
             "always",
-            "The module of hidden(always) draws random numbers in evaluation too. Draw them only "
+            "The module of drawing(always) draws random numbers in evaluation too. Draw them only "
             "where self.training is true, as nn.Dropout does.",
         ),
     ],
 )
-def test_hidden_randomness_is_found(how: str, sentence: str) -> None:
-    """By two passes that ought to agree."""
+def test_randomness_that_streams_cannot_serve_is_refused(how: str, sentence: str) -> None:
+    """By the name of the function, or by two passes that ought to agree, before the first step."""
     with pytest.raises(UserError) as error:
-        short_run(Waves(), Hidden(how)).check()
+        short_run(Waves(), Drawing(how)).check()
     assert str(error.value) == sentence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from petridish.errors import UserError
 from petridish.models import MLP
-from petridish.sources import CARRIED, code_digest
+from petridish.sources import CARRIED, _dumped, code_digest
 from petridish.store import Store
 from petridish.sweeps import Sweep, run_sweep
 from petridish.sweeps.userfile import load_user_file
@@ -136,6 +137,24 @@ def test_text_that_looks_like_syntax_is_text(digest: Any) -> None:
     text = "SCALE = ', type_params=[]'\n" + CLASS
 
     assert digest(text) != digest(text.replace(", type_params=[]", ""))
+
+
+def test_a_width_inside_a_format_is_named_alike_by_every_python(digest: Any) -> None:
+    """Python 3.12.1 puts an empty text behind it; written down under Python 3.11."""
+    text = CLASS.replace("SCALE", "float(f'{2:{3}}')")
+
+    assert digest(text) == "209d7421f0f79087"
+    (statement,) = ast.parse("f'{x:{w}}'").body
+    assert isinstance(statement, ast.Expr)
+    text_of_x = statement.value
+    assert isinstance(text_of_x, ast.JoinedStr)
+    (shown,) = text_of_x.values
+    assert isinstance(shown, ast.FormattedValue)
+    assert isinstance(shown.format_spec, ast.JoinedStr)
+    plain = _dumped([statement])
+    shown.format_spec.values.append(ast.Constant(""))
+    assert _dumped([statement]) == plain
+    assert digest(text) != digest(text.replace("{3}", "{4}"))
 
 
 def test_both_of_two_classes_of_one_name_count(digest: Any) -> None:

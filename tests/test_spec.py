@@ -28,6 +28,7 @@ from petridish.training import (
     Evaluation,
     Held,
     Hinge,
+    OneHypothesis,
     Piece,
     RunSpec,
     Schedule,
@@ -152,6 +153,7 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "instruments": ("movement",),
         "batches": "epochs",
         "draws": "distinct",
+        "accept": OneHypothesis(),
         "precision": "float64",
         "power": 3.0,
         "weights": True,
@@ -163,8 +165,8 @@ def changed(value: Any, path: tuple[str, ...]) -> Any:
         "at": (3, 7),
     }
     other = others.get(name)
-    if name == "draws":  # which asks for a finite sample; that m is part of the key is seen above
-        return replace(value, m=500, draws=other)
+    if name in ("draws", "accept"):  # ask for a finite sample; that m is in the key is seen above
+        return replace(value, **{"m": 500, name: other})
     if other is None:
         other = inner + 1 if isinstance(inner, int) else inner / 2 + 0.01
     return replace(value, **{name: other})

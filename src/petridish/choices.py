@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from petridish.errors import UserError, nearest
@@ -59,6 +61,48 @@ def name_of(value: object) -> str:
         return value.kind
     name = getattr(type(value), "name", None)  # of the class: a field may be called so too
     return name if isinstance(name, str) else type(value).__name__
+
+
+@contextmanager
+def blamed(kind: str, value: object, method: str, **given: object) -> Iterator[None]:
+    """Say in one sentence which of a value's methods failed, where, how, and what it was given.
+
+    What a user's class raises is otherwise a traceback through code that its author never saw.
+    """
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        raise UserError(
+            f"The {kind} {describe(value)} failed in {method}{place_of(error)}: "
+            f"{type(error).__name__}: {text}. It was given "
+            f"{', '.join(_shown(name, each) for name, each in given.items())}."
+        ) from error
+
+
+def place_of(error: BaseException) -> str:
+    """Return the last line of a user's own code that an error passed, as « at file.py:12»."""
+    import sysconfig
+    import traceback
+
+    others = (str(Path(__file__).parent), sysconfig.get_paths()["stdlib"], "<")
+    own = [
+        f"{Path(frame.filename).name}:{frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(others) and "site-packages" not in frame.filename
+    ]
+    return f" at {own[-1]}" if own else ""
+
+
+def _shown(name: str, value: Any) -> str:
+    """Write an argument: arrays by their shape, mappings by their keys."""
+    if hasattr(value, "shape"):
+        return f"{name} of shape {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return f"{name} {list(value)}"
+    return f"{name}={describe(value) if is_dataclass(value) else repr(value)}"
 
 
 def _is_default(field: Field[Any], value: object) -> bool:

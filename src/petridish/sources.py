@@ -31,7 +31,7 @@ def code_digest(kind: type) -> str:
 
     petridish's classes change with their version, and are named by it.
     """
-    if kind.__module__.split(".")[0] == "petridish":
+    if not is_users(kind):
         return ""
     bound = _statements(kind)
     own = _definition(kind, bound)
@@ -54,15 +54,26 @@ def code_digest(kind: type) -> str:
     return digest
 
 
+def is_users(kind: type) -> bool:
+    """Return whether a class is none of petridish's own."""
+    return kind.__module__.split(".")[0] != "petridish"
+
+
 def _dumped(statements: Iterable[ast.stmt]) -> str:
     """Write statements as Python 3.11 prints their syntax tree: keys must not depend on it."""
     tree = ast.Module(body=list(statements), type_ignores=[])
     for node in ast.walk(tree):
         if not getattr(node, "type_params", True):
             del node.type_params  # type: ignore[attr-defined] # since Python 3.12
+        if isinstance(node, ast.JoinedStr):  # Python 3.12.0 and 3.12.1 add empty texts
+            node.values = [v for v in node.values if not _is_empty_text(v)]
     # Since 3.13 empty lists are left out unless asked for.
     options: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
     return ast.dump(tree, **options)
+
+
+def _is_empty_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == ""
 
 
 # Where the code is

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from petridish.errors import UserError
-from petridish.sources import code_digest
+from petridish.sources import code_digest, is_users
 
 LATER = {"later": True}
 """Metadata of a field that came after runs were stored.
@@ -60,6 +60,10 @@ class Gone:
             f"The class {self.kind} of this run is not here, and {name} is none of its fields. "
             "Load the file that defines it."
         )
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Refuse what an activation or a loss would compute."""
+        raise GoneError(self.refusal)
 
     @property
     def refusal(self) -> str:
@@ -185,7 +189,7 @@ def learning(module: types.ModuleType) -> Iterator[None]:
 
 
 def as_value(value: Any, owner: str, name: str) -> Any:
-    """Return a field's value with NumPy's numbers as Python's, and lists as tuples.
+    """Return a field's value with NumPy's numbers as Python's, and lists and arrays as tuples.
 
     What a spec cannot hold is refused, by the class and the field that hold it.
     """
@@ -195,8 +199,8 @@ def as_value(value: Any, owner: str, name: str) -> Any:
         found = tuple(as_value(part, owner, name) for part in value)
         same = isinstance(value, tuple) and all(a is b for a, b in zip(found, value, strict=True))
         return value if same else found
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return value.item()
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "tolist"):
+        return as_value(value.tolist(), owner, name)
     if is_dataclass(value) and not isinstance(value, type):
         return _as_values(value, owner, name)
     if isinstance(value, bool | int | float | str):
@@ -205,6 +209,15 @@ def as_value(value: Any, owner: str, name: str) -> Any:
         f"{owner}: {name} holds a value of the type {type(value).__name__}, which is no part of a "
         "spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
     )
+
+
+def settle(owner: Any) -> None:
+    """Set the fields of a frozen dataclass to what `as_value` returns, before it checks them."""
+    kind: type = type(owner)
+    for part in _field_names(kind):
+        inner = getattr(owner, part)
+        if type(inner) not in PLAIN:
+            object.__setattr__(owner, part, as_value(inner, kind.__name__, part))
 
 
 def was_looked_at(value: object) -> bool:
@@ -244,17 +257,26 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 def find_gone(value: object) -> Gone | None:
     """Return the first part of a value whose class is not here, or None."""
-    if isinstance(value, Gone):
-        return value
-    parts: list[Any] = []
-    if isinstance(value, tuple):
-        parts = list(value)
+    return next((part for part in parts_of(value) if isinstance(part, Gone)), None)
+
+
+def has_users(value: object) -> bool:
+    """Return whether a value or a part of it is of a user's class."""
+    return any(is_users(type(part)) for part in parts_of(value))
+
+
+def parts_of(value: object) -> Iterator[Any]:
+    """Yield the values inside a value, itself first."""
+    inner: list[Any] = []
+    if isinstance(value, tuple | list):
+        inner = list(value)
     elif is_dataclass(value) and not isinstance(value, type):
-        parts = [getattr(value, part.name) for part in fields(value)]
-    for part in parts:
-        if type(part) not in PLAIN and (gone := find_gone(part)) is not None:
-            return gone
-    return None
+        yield value
+        if not isinstance(value, Gone):
+            inner = [getattr(value, part.name) for part in fields(value)]
+    for part in inner:
+        if type(part) not in PLAIN:
+            yield from parts_of(part)
 
 
 @cache

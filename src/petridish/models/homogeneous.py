@@ -11,6 +11,7 @@ from petridish.errors import UserError, check_whole
 from petridish.models.activations import Identity, Power, ReLU
 from petridish.models.base import Parameter, Stacked, layer_parameter
 from petridish.tasks.domain import Domain, one_answer
+from petridish.values import Gone
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,7 +40,7 @@ class Homogeneous(Stacked):
 
     def __post_init__(self) -> None:
         check_whole("Homogeneous", 1, width=self.width)
-        if not isinstance(self.activation, Power | ReLU | Identity):
+        if not isinstance(self.activation, Power | ReLU | Identity | Gone):
             raise UserError(
                 f"Homogeneous: the activation {describe(self.activation)} does not grow as a "
                 "power of its argument. Give power(k), relu or identity."

@@ -430,23 +430,35 @@ class ByName(FromModule):
 def first_fitting(
     owner: str, rules: Sequence[tuple[str, Said]], parameters: Sequence[Parameter]
 ) -> list[Said]:
-    """Return what the first fitting pattern says of each parameter; nothing is left in silence."""
-    names = ", ".join(p.name for p in parameters)
-    for pattern, _ in rules:
-        if not any(p.fits(pattern) for p in parameters):
+    """Return what the first fitting pattern says of each parameter; nothing is left in silence.
+
+    A last line for '*' may say what holds of no parameter of this model: it is there for the rest.
+    """
+    first = {}
+    for p in parameters:
+        fitting = [place for place, (pattern, _) in enumerate(rules) if p.fits(pattern)]
+        if fitting:
+            first[p.name] = fitting[0]
+    for place, (pattern, _) in enumerate(rules):
+        fitted = [p.name for p in parameters if p.fits(pattern)]
+        if not fitted:
+            names = ", ".join(p.name for p in parameters)
             raise UserError(
                 f"{owner}: the pattern {pattern!r} fits no parameter of this model. It has: "
                 f"{names}."
             )
-    found = []
+        if place not in first.values() and (pattern, place) != ("*", len(rules) - 1):
+            earlier = rules[first[fitted[0]]][0]
+            raise UserError(
+                f"{owner}: the pattern {pattern!r} has no effect: earlier ones, such as "
+                f"{earlier!r}, fit all that it fits. Put it before them, or leave it out."
+            )
     for p in parameters:
-        fitting = [value for pattern, value in rules if p.fits(pattern)]
-        if not fitting:
+        if p.name not in first:
             raise UserError(
                 f"{owner}: nothing is said of the parameter {p.name}. End with a line for '*'."
             )
-        found.append(fitting[0])
-    return found
+    return [rules[first[p.name]][1] for p in parameters]
 
 
 def usual_start(model: Model) -> Init:

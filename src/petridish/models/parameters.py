@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from petridish.choices import describe
+from petridish.choices import blamed, describe
 from petridish.errors import UserError
 from petridish.models.base import FitsItself, Kind, Model, Parameter, Stacked
 from petridish.seeds import Streams
@@ -35,7 +35,8 @@ def build(model: Model, domain: Domain, n_outputs: int, seed: int = 0) -> nn.Mod
     """Return a model's module as it is built in the run `seed`; the caller's generator is kept."""
     from torch import nn
 
-    module = seeded(lambda: model.build(domain, n_outputs), seed)
+    with blamed("model", model, "build", domain=domain, n_outputs=n_outputs):
+        module = seeded(lambda: model.build(domain, n_outputs), seed)
     if not isinstance(module, nn.Module):
         raise UserError(
             f"The model {describe(model)} built {module!r}, which is no torch.nn.Module. Return "

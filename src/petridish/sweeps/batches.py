@@ -75,7 +75,7 @@ def check_all(specs: Iterable[RunSpec]) -> dict[str, RunSpec]:
                 spec.task,
                 spec.model,
                 spec.init,
-                (training.loss, training.schedule, training.penalty),
+                (training.loss, training.schedule, training.penalty, training.weight_decay > 0),
                 (training.stop, training.target_error, training.steps),
                 spec.evaluation,
                 data if limited else (data.online, data.label_noise > 0, data.accept),

@@ -32,7 +32,7 @@ from petridish.training import (
     RunSpec,
     cell_text,
 )
-from petridish.values import hint_at, plain
+from petridish.values import as_value, hint_at, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -186,12 +186,13 @@ class Sweep:
 
 
 def python_values(values: Sequence[Any]) -> Sequence[Any]:
-    """Return the values of an axis with NumPy's numbers as Python's: keys are made from them."""
+    """Return the values of an axis with NumPy's numbers as Python's, and arrays as tuples."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, range):
         return values
-    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    arrays = (np.generic, np.ndarray)
+    return tuple(as_value(v, "Sweep", "axes") if isinstance(v, arrays) else v for v in values)
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
@@ -218,6 +219,8 @@ def with_value(spec: Any, path: str, value: object) -> Any:
     found = new
     for part in path.split("."):
         found = getattr(found, part)
+    if path == "training.stop" and found is None and value is not None:
+        found = new.stop  # Training has written it as `target_error`
     if found is not value and found != value and plain(found) != plain(value):
         raise UserError(
             f"{path}={describe(value)} has no effect here: the value stays {describe(found)}."

@@ -11,11 +11,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import blamed, describe
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams, Words, unpack_bits
-from petridish.tasks.domain import Bits, Classes, Domain
+from petridish.tasks.domain import Bits, Classes, Domain, Tokens
+from petridish.values import settle
 
 Booleans = NDArray[np.uint8]
+FEW_LABELS, MANY_LABELS = 64, 4096  # that tell whether classes are ±1
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,98 @@ class LimitsData(ABC):
         """Refuse a run that asks for more than there is."""
 
 
+def draw_examples(
+    task: Task, seeds: Sequence[int], purpose: str, start: int, count: int
+) -> Examples:
+    """Draw examples of a task, and refuse what is not of its domain."""
+    with blamed("task", task, "draw", seeds=seeds, purpose=purpose, start=start, count=count):
+        examples = task.draw(seeds, purpose, start, count)
+    check_examples(task, examples, len(seeds), count)
+    return examples
+
+
+def examples_at(task: Any, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
+    """Return inputs of a task by their numbers, and refuse what is not of its domain."""
+    with blamed("task", task, "at", seeds=seeds, places=places):
+        examples: Examples = task.at(seeds, places)
+    check_examples(task, examples, *places.shape)
+    return examples
+
+
+def check_examples(task: Task, drawn: Examples, runs: int, count: int) -> None:
+    """Refuse examples of other kinds and shapes than a task's domain says; they are not read."""
+    name, domain = describe(task), task.domain
+    if not isinstance(drawn, Examples):
+        raise UserError(
+            f"The task {name} drew {type(drawn).__name__}. Return such as "
+            "Examples(labels, dense=x)."
+        )
+    if not isinstance(drawn.facts, Mapping):
+        raise UserError(
+            f"The task {name} drew facts as {type(drawn.facts).__name__}. Return such as "
+            'Examples(labels, dense=x, facts={"part": part}).'
+        )
+    arrays = {"labels": drawn.labels, **{f"the fact {k!r}": v for k, v in drawn.facts.items()}}
+    given = {"packed": drawn.packed, "dense": drawn.dense, "hot": drawn.hot}
+    inputs = {what: array for what, array in given.items() if array is not None}
+    for what, array in (arrays | inputs).items():
+        if not isinstance(array, np.ndarray):
+            raise UserError(
+                f"The task {name} drew {what} as {type(array).__name__}. Return NumPy arrays."
+            )
+    domain.check_labels(drawn.labels, name)
+    if len(inputs) != 1:
+        raise UserError(
+            f"The task {name} drew inputs in {len(inputs)} ways. Give Examples one of packed, "
+            "dense and hot."
+        )
+    ((what, array),) = inputs.items()
+    # Packed and one-hot inputs are not unpacked: engines take them as they are.
+    found = array.shape if what == "dense" else (*array.shape[:2], drawn.n_bits)
+    if found != (runs, count, *domain.input_shape):
+        raise UserError(
+            f"The task {name} drew inputs of shape {found}, and its domain asks for "
+            f"{(runs, count, *domain.input_shape)}. Return such inputs from draw, or state another "
+            "domain."
+        )
+    whole = isinstance(domain.inputs, Tokens)
+    if what == "dense" and array.dtype.kind not in ("iu" if whole else "f"):
+        raise UserError(
+            f"The task {name} drew inputs of the type {array.dtype}, and its domain asks for "
+            f"{'whole numbers' if whole else 'floats'}. Return such inputs from draw."
+        )
+    for what, array in arrays.items():
+        if array.shape[:2] != (runs, count):
+            raise UserError(
+                f"The task {name} was asked for {count} examples of {runs} runs, and drew {what} "
+                f"of shape {array.shape}. Return (run, example) first."
+            )
+    if isinstance(task, HasParts) and task.parts and "part" not in drawn.facts:
+        raise UserError(
+            f"The task {name} is a mixture, and drew no fact 'part'. Return from draw which of its "
+            f"{len(task.parts)} parts each example is of."
+        )
+
+
+def check_signs(task: Task, most: int) -> None:
+    """Refuse labels ±1, of which half would count as missing; at most `most` are looked at.
+
+    A few that are all −1 and 1 may be of a class that is rare: only then many are drawn.
+    """
+    if task.domain.n_classes != 2:
+        return
+    for count in (FEW_LABELS, MANY_LABELS):
+        if most < FEW_LABELS:
+            return
+        labels = draw_examples(task, (0, 1), "train", 0, min(count, most)).labels
+        if labels.min() != -1 or labels.max() != 1 or (labels == 0).any():
+            return
+    raise UserError(
+        f"The task {describe(task)} drew the labels −1 and 1 alone, and −1 stands for no label: "
+        "these would count nowhere. Return class 0 for y = +1 and class 1 for y = −1."
+    )
+
+
 class HasSupport(ABC):
     """A task on inputs of n places, of which a few are relevant: those given, or each run's own.
 
@@ -165,6 +260,7 @@ class HasSupport(ABC):
 
     def check_support(self, letter: str) -> None:
         """Refuse a support that does not fit; `letter` is the paper's for its size."""
+        settle(self)
         task, n, size, support = type(self).__name__, self.n, self.n_relevant, self.support
         check_whole(task, 1, n=n, **{letter: size})
         if size > n:

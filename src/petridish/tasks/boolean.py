@@ -12,6 +12,7 @@ import numpy as np
 
 from petridish.errors import UserError
 from petridish.tasks.base import Booleans, OnSupport
+from petridish.values import settle
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class TruthTable(OnSupport):
     support: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        settle(self)
         if len(self.table) < 2 or len(self.table) & (len(self.table) - 1):
             raise UserError(
                 f"TruthTable: table has {len(self.table)} entries. Give 2^s of them, "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.values import settle
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Reals:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        sizes = self.shape if isinstance(self.shape, tuple | list) else (self.shape,)
-        object.__setattr__(self, "shape", tuple(sizes))
+        settle(self)
+        if not isinstance(self.shape, tuple):
+            object.__setattr__(self, "shape", (self.shape,))
         for size in self.shape:
             check_whole("Reals", 1, shape=size)
 
@@ -139,6 +141,11 @@ class Domain:
         return self.inputs.n
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+        return self.inputs.shape if isinstance(self.inputs, Reals) else (self.inputs.n,)
+
+    @property
     def n_classes(self) -> int:
         """Number of classes; 0 for real targets."""
         return self.target.k if isinstance(self.target, Classes) else 0
@@ -157,6 +164,11 @@ class Domain:
                 raise UserError(
                     f"The task {owner} drew targets of the type {labels.dtype}, and its domain "
                     "has real targets. Return floats from draw."
+                )
+            if not np.isfinite(labels).all():
+                raise UserError(
+                    f"The task {owner} drew a target that is no finite number. A target cannot be "
+                    "missing, as a class can: leave such examples out of draw."
                 )
             return
         if labels.dtype.kind not in "iub":

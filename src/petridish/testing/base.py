@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import describe
+from petridish.choices import describe, name_of, place_of
 from petridish.errors import UserError
 from petridish.models import Model
 from petridish.seeds import Streams
@@ -32,11 +34,9 @@ from petridish.training import (
     Training,
 )
 from petridish.training.instruments import instrument
-from petridish.values import learning, plain, read
+from petridish.values import Gone, learning, plain, read
 
-if TYPE_CHECKING:
-    pass
-
+Given = ParamSpec("Given")
 SEEDS = (3, 5)
 CLOSE = 1e-4  # relative: engines may round otherwise, and a few steps let it grow
 
@@ -51,8 +51,34 @@ def demand(kept: object, message: str) -> None:
         raise Broken(message)
 
 
+def in_words(check: Callable[Given, None]) -> Callable[Given, None]:
+    """Let a check end in a sentence, whatever the class that is checked raises."""
+
+    @wraps(check)
+    def checked(*arguments: Given.args, **settings: Given.kwargs) -> None:
+        try:
+            check(*arguments, **settings)
+        except (Broken, UserError):
+            raise
+        except Exception as error:
+            text = " ".join(str(error).split()).rstrip(".")
+            value = arguments[0]
+            shown = describe(value) if is_dataclass(value) else name_of(value)
+            raise Broken(
+                f"{check.__name__} of {shown} failed{place_of(error)}: "
+                f"{type(error).__name__}: {text}. docs/extend.md shows what each method is given "
+                "and returns."
+            ) from error
+
+    return checked
+
+
 def check_value(value: Any) -> None:
     """Require a frozen dataclass with a name, which comes back from its JSON."""
+    demand(
+        not isinstance(value, type),
+        f"{value!r} is a class. Give an instance of it.",
+    )
     kind = type(value)
     demand(
         is_dataclass(value) and kind.__dataclass_params__.frozen,
@@ -63,8 +89,14 @@ def check_value(value: Any) -> None:
         f"{kind.__name__} has no name. Give it such as `name: ClassVar[str] = "
         f'"{kind.__name__.lower()}"`.',
     )
-    with learning(sys.modules[kind.__module__]):
+    module = sys.modules.get(kind.__module__)
+    with learning(module) if module else nullcontext():
         again = read(plain(value))
+    demand(
+        not isinstance(again, Gone),
+        f"{kind.__name__} is not found at the top of its file, where a stored run looks for it. "
+        "Define it there, outside of functions and classes.",
+    )
     if isinstance(value, Instrument):
         again = instrument(again)  # some are written by their names alone
     demand(
@@ -80,7 +112,7 @@ def available(task: Task, count: int) -> int:
         try:
             for purpose in ("train", "test"):
                 task.draw(SEEDS, purpose, 0, count)
-        except UserError:
+        except Exception:  # if it is not their number, the next draw says what it is
             count //= 2
         else:
             break
@@ -154,7 +186,9 @@ def agree(what: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord]) -> 
     """Demand that two engines made the same records, up to rounding."""
     by_seed = {record.spec.seed: record for record in theirs}
     for record in ours:
-        other = by_seed[record.spec.seed]
+        other = by_seed.pop(record.spec.seed, None)
+        if other is None:
+            raise Broken(f"{what}: seed {record.spec.seed} is there twice, or not there.")
         one, two = curves_of(record), curves_of(other)
         demand(
             (record.outcome, record.steps, record.curves.step, one.keys())
@@ -169,3 +203,4 @@ def agree(what: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord]) -> 
                 f"{what}: {name} of seed {record.spec.seed} is {_shown(numbers)} here and "
                 f"{_shown(two[name])} there.",
             )
+    demand(not by_seed, f"{what}: the seeds {sorted(by_seed)} are there, and not here.")

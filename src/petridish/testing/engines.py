@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from petridish.testing.base import Broken, agree, demand, in_words
 from petridish.training import (
     Engine,
     RunRecord,
@@ -16,12 +17,8 @@ from petridish.training import (
     spec_text,
 )
 
-if TYPE_CHECKING:
-    pass
 
-from petridish.testing.base import Broken, agree, demand
-
-
+@in_words
 def check_engine(engine: Engine, spec: RunSpec, *, seeds: Sequence[int] = (0, 1, 2)) -> None:
     """Check an engine on a run: what it computes is what `reference` does, however runs come."""
     if reason := engine.refusal(spec):
@@ -47,6 +44,10 @@ def check_engine(engine: Engine, spec: RunSpec, *, seeds: Sequence[int] = (0, 1,
 
 def _in_order(records: Any, specs: Sequence[RunSpec]) -> list[RunRecord]:
     by_text = {spec_text(record.spec): record for record in records}
+    demand(
+        by_text.keys() == {spec_text(spec) for spec in specs},
+        f"The engine returned records of {len(by_text)} runs, and was given {len(specs)}.",
+    )
     return [by_text[spec_text(spec)] for spec in specs]
 
 

@@ -15,6 +15,7 @@ from petridish.tasks import (
     Classes,
     Domain,
 )
+from petridish.tasks.base import draw_examples
 from petridish.training import (
     Instrument,
     Loss,
@@ -24,6 +25,7 @@ from petridish.training import (
     Silent,
     load_engine,
 )
+from petridish.training.returned import each_of, facts_of, loss_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +39,7 @@ from petridish.testing.base import (
     close,
     curves_of,
     demand,
+    in_words,
     numbers_of,
 )
 
@@ -53,6 +56,7 @@ def _labels(domain: Domain, count: int) -> Tensor:
     return torch.from_numpy(drawn.reshape(len(SEEDS), count, *target.shape))
 
 
+@in_words
 def check_loss(loss: Loss, domain: Domain) -> None:
     """Check a loss on a domain: one finite number per run, its own, from the labels that count."""
     import torch
@@ -63,12 +67,7 @@ def check_loss(loss: Loss, domain: Domain) -> None:
     positions = domain.target.shape if isinstance(domain.target, Classes) else ()
     shape = (len(SEEDS), 6, *positions, n_outputs)
     outputs = torch.from_numpy(numbers_of("outputs", shape)).requires_grad_()
-    value = loss(outputs, labels)
-    demand(
-        value.shape == (len(SEEDS),),
-        f"{name}: the loss of {len(SEEDS)} runs has the shape {tuple(value.shape)}. Return one "
-        "number per run.",
-    )
+    value = loss_of(loss, outputs, labels)
     (gradient,) = torch.autograd.grad(value[0], outputs)
     demand(
         bool(value.isfinite().all() and gradient.isfinite().all()),
@@ -96,6 +95,7 @@ def check_loss(loss: Loss, domain: Domain) -> None:
         )
 
 
+@in_words
 def check_metric(metric: Metric, spec: RunSpec) -> None:
     """Check a metric in a run: its shape, that examples are apart, and that engines agree."""
     check_value(metric)
@@ -120,19 +120,16 @@ def _check_each(metric: Metric, spec: RunSpec) -> None:
 
     task, domain, name = spec.task_of(metric.on), spec.domain, describe(metric)
     count = available(task, 6)
-    drawn = task.draw(SEEDS, "test", 0, count)
+    drawn = draw_examples(task, SEEDS, "test", 0, count)
     labels = torch.from_numpy(numbers(drawn.labels))
-    facts = {key: torch.from_numpy(np.array(v)) for key, v in metric.facts(task, drawn).items()}
+    asked = facts_of(metric, task, drawn).items()
+    facts = {key: torch.from_numpy(np.array(values)) for key, values in asked}
     positions = domain.target.shape if isinstance(domain.target, Classes) else ()
     shape = (len(SEEDS), count, *positions, spec.n_outputs)
     outputs = torch.from_numpy(numbers_of("outputs", shape)).float()
-    each = metric.each(outputs, labels, facts)
-    demand(
-        each.shape == (len(SEEDS), count),
-        f"{name}: each returned the shape {tuple(each.shape)} for {len(SEEDS)} runs of {count} "
-        "examples. Return one number per run and example.",
-    )
-    first = metric.each(outputs[:1, :1], labels[:1, :1], {k: v[:1, :1] for k, v in facts.items()})
+    each = each_of(metric, outputs, labels, facts)
+    one = {key: values[:1, :1] for key, values in facts.items()}
+    first = each_of(metric, outputs[:1, :1], labels[:1, :1], one)
     demand(
         close(each[:1, :1].numpy(), first.numpy(), CLOSE),
         f"{name}: the value of an example depends on the others. What is no mean over examples is "
@@ -146,6 +143,7 @@ def _check_each(metric: Metric, spec: RunSpec) -> None:
         )
 
 
+@in_words
 def check_instrument(given: Instrument, spec: RunSpec) -> None:
     """Check an instrument in a run: read twice it is the same, and in both engines alike."""
     check_value(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,16 @@ from petridish.models.parameters import build, parameters_of, read_parameters
 from petridish.tasks import (
     Task,
 )
+from petridish.testing.base import (
+    SEEDS,
+    agree,
+    check_value,
+    close,
+    demand,
+    in_words,
+    numbers_of,
+    short_run,
+)
 from petridish.training import (
     Loss,
     RunSpec,
@@ -21,12 +31,8 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 
-if TYPE_CHECKING:
-    pass
 
-from petridish.testing.base import SEEDS, agree, check_value, close, demand, numbers_of, short_run
-
-
+@in_words
 def check_model(model: Model, task: Task, *, loss: Loss | None = None) -> None:
     """Check a model on a task: its module, its parameters, its stacked form, and the engines.
 
@@ -85,22 +91,29 @@ def _check_stacked(model: Any, spec: RunSpec) -> None:
         )
 
 
+@in_words
 def check_init(init: Init, model: Model, task: Task, *, loss: Loss | None = None) -> None:
     """Check a start of a model on a task: shapes, types, and that a draw is a run's own."""
     check_value(init)
     spec = short_run(task, model, loss, init=init)
     spec.check()
     specs = [replace(spec, seed=seed) for seed in SEEDS]
-    together, alone = initial_weights(specs), initial_weights(specs[1:])
-    for parameter, both, one in zip(spec.parameters, together, alone, strict=True):
-        expected = (len(SEEDS), *parameter.shape)
+    together, again, alone = (initial_weights(each) for each in (specs, specs, specs[1:]))
+    drawn = zip(spec.parameters, together, again, alone, strict=True)
+    for parameter, both, twice, one in drawn:
+        name = f"{describe(init)}: {parameter.name}"
         demand(
-            both.shape == expected and both.dtype == np.float32,
-            f"{describe(init)}: {parameter.name} was drawn with the shape {both.shape} and the "
-            f"type {both.dtype}. Draw float32 of the shape {expected}.",
+            both.dtype == np.float32,
+            f"{name} was drawn with the type {both.dtype}. Draw float32.",
+        )
+        demand(np.isfinite(both).all(), f"{name} is not finite. Draw finite numbers.")
+        demand(
+            np.array_equal(both, twice),
+            f"{name}, drawn again for the same runs, is another: it is drawn by random numbers "
+            "that are not the run's. Draw it from Streams(seeds, name).",
         )
         demand(
-            np.array_equal(both[1], one[0]) and np.isfinite(both).all(),
-            f"{describe(init)}: {parameter.name} of one run depends on the other runs, or is not "
-            "finite. Draw it from Streams(seeds, name), one row per run.",
+            np.array_equal(both[1], one[0]),
+            f"{name} of one run depends on the other runs. Draw it from Streams(seeds, name), one "
+            "row per run.",
         )

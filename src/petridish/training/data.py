@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import describe
+from petridish.choices import blamed, describe
 from petridish.errors import UserError
 from petridish.models import FromModule
 from petridish.models.base import Weights
 from petridish.seeds import Streams
 from petridish.tasks import Examples, Finite, Task
+from petridish.tasks.base import draw_examples, examples_at
 from petridish.training.acceptance import MOST_ATTEMPTS
 from petridish.training.chains import Ended, StartsFromRuns
+from petridish.training.returned import check_weights
 from petridish.training.settings import Data
 from petridish.training.spec import RunSpec
 
@@ -43,9 +45,9 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
     elif spec.data.draws == "distinct":
         assert isinstance(task, Finite), "the spec was checked"
         chosen = _order(seeds, task.n_possible)[:, : int(spec.data.m)]
-        examples = task.at(seeds, np.sort(chosen, axis=1)[:, start : start + count])
+        examples = examples_at(task, seeds, np.sort(chosen, axis=1)[:, start : start + count])
     else:
-        examples = _drawn(task, seeds, "train", start, count)
+        examples = draw_examples(task, seeds, "train", start, count)
     if noise == 0:
         return examples
     drawn, n_classes = Streams(seeds, "noise").uniforms(start, count), task.domain.n_classes
@@ -66,7 +68,7 @@ def sample_attempts(spec: RunSpec) -> int:
 def _attempts(task: Task, data: Data, seed: int) -> int:
     assert data.accept is not None, "only then a sample may be refused"
     for attempt in range(MOST_ATTEMPTS):
-        sample = _drawn(task, [seed], _stream(attempt), data.skip, int(data.m))
+        sample = draw_examples(task, [seed], _stream(attempt), data.skip, int(data.m))
         if data.accept.accepts(task, [seed], sample).item():
             return attempt + 1
     raise UserError(
@@ -85,7 +87,9 @@ def _accepted(task: Task, data: Data, seeds: Sequence[int], start: int, count: i
     rows, parts = [], []
     for attempt in sorted(set(attempts)):
         some = [row for row, each in enumerate(attempts) if each == attempt]
-        parts.append(_drawn(task, [seeds[row] for row in some], _stream(attempt - 1), start, count))
+        parts.append(
+            draw_examples(task, [seeds[row] for row in some], _stream(attempt - 1), start, count)
+        )
         rows += some
     order = np.argsort(rows)
     if len(parts) == 1:
@@ -105,18 +109,6 @@ def _accepted(task: Task, data: Data, seeds: Sequence[int], start: int, count: i
     )
 
 
-def _drawn(task: Task, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
-    """Draw examples, and refuse labels that the task's domain does not have."""
-    examples = task.draw(seeds, purpose, start, count)
-    task.domain.check_labels(examples.labels, describe(task))
-    if examples.labels.shape[:2] != (len(seeds), count):
-        raise UserError(
-            f"The task {describe(task)} was asked for {count} examples of {len(seeds)} runs, and "
-            f"drew labels of shape {examples.labels.shape}. Return (run, example) first."
-        )
-    return examples
-
-
 def _order(seeds: Sequence[int], possible: int) -> NDArray[np.int64]:
     """Put all inputs into each run's own order, shape (run, input): the words drawn are sorted."""
     return np.argsort(Streams(seeds, "order").words(0, possible), axis=1, kind="stable")
@@ -129,8 +121,8 @@ def test_examples(specs: Sequence[RunSpec]) -> Examples:
     if spec.data.draws == "distinct":
         assert isinstance(task, Finite), "the spec was checked"
         chosen = _order(seeds, task.n_possible)[:, task.n_possible - count :]
-        return task.at(seeds, np.sort(chosen, axis=1))
-    return _drawn(task, seeds, "test", 0, count)
+        return examples_at(task, seeds, np.sort(chosen, axis=1))
+    return draw_examples(task, seeds, "test", 0, count)
 
 
 def sample_examples(specs: Sequence[RunSpec], name: str) -> Examples:
@@ -144,7 +136,7 @@ def sample_examples(specs: Sequence[RunSpec], name: str) -> Examples:
     if name == "test":
         return test_examples(specs)
     held = next(held for held in specs[0].evaluation.samples if held.name == name)
-    return _drawn(held.task, [spec.seed for spec in specs], f"test/{name}", 0, held.n)
+    return draw_examples(held.task, [spec.seed for spec in specs], f"test/{name}", 0, held.n)
 
 
 def sample_size(spec: RunSpec, name: str) -> int:
@@ -202,13 +194,15 @@ def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
     if isinstance(spec.init, StartsFromRuns):
         return spec.init.start(specs)
     seeds = [spec.luck for spec in specs]
-    if isinstance(spec.init, FromModule):
-        domain, n_outputs = spec.domain, spec.n_outputs
-        made = spec.init.draw_from(
-            lambda: spec.model.build(domain, n_outputs), spec.parameters, seeds
-        )
-    else:
-        made = spec.init.draw(spec.parameters, seeds)
+    with blamed("start", spec.init, "draw", seeds=seeds):
+        if isinstance(spec.init, FromModule):
+            domain, n_outputs = spec.domain, spec.n_outputs
+            made = spec.init.draw_from(
+                lambda: spec.model.build(domain, n_outputs), spec.parameters, seeds
+            )
+        else:
+            made = spec.init.draw(spec.parameters, seeds)
+    check_weights(spec, made, len(specs))
     return made
 
 

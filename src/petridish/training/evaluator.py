@@ -18,6 +18,7 @@ from petridish.training.data import sample_size
 from petridish.training.metrics import Below, Metric, Threshold
 from petridish.training.networks import Network
 from petridish.training.pools import HeldSource, Pool, TrainingSource
+from petridish.training.returned import each_of
 from petridish.training.screen import CHUNK, allowed_errors, stages
 from petridish.training.spec import RunSpec
 
@@ -166,7 +167,7 @@ class Evaluator:
                 here = counted[first : first + CHUNK]
                 broken: Tensor | None = None
                 for place, metric in enumerate(metrics):
-                    each = metric.each(outputs, batch.labels, batch.facts)  # (run, example)
+                    each = each_of(metric, outputs, batch.labels, batch.facts)  # (run, example)
                     if self._is_count(metric):
                         sums[place] += (each * here).sum(dim=1)
                         counts[place] += int(here.sum())

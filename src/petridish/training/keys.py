@@ -52,7 +52,8 @@ def read_cell(text: str) -> RunSpec:
     written = _loaded(text)
     # Cells share most of their parts, and each is read once.
     names = {name: f"{name} {inner}" for name, inner in written.items()}
-    spec = _as_spec({name: _parts.get(names[name], inner) for name, inner in written.items()})
+    parts = {name: _parts.get(names[name], inner) for name, inner in written.items()}
+    spec = _as_spec(parts, text)
     if find_gone(spec) is None:  # a class that is not here may be loaded yet
         _cells[text] = spec
         _parts.update({part: getattr(spec, name) for name, part in names.items()})
@@ -64,22 +65,34 @@ def read_spec(text: str) -> RunSpec:
 
     A part whose class is not here is `Gone`: the spec has the key that it had, and does not run.
     """
-    return _as_spec(_loaded(text))
+    return _as_spec(_loaded(text), text)
 
 
 def _loaded(text: str) -> dict[str, Any]:
     try:
-        written: dict[str, Any] = json.loads(text)
+        written = json.loads(text)
     except ValueError as error:
-        raise UserError(f"This is not the text of a spec: {text[:60]!r}. {error}.") from error
+        raise _no_spec(text, f"{error}.") from error
+    if not isinstance(written, dict):
+        raise _no_spec(text, "It is no object of fields.")
     return written
 
 
-def _as_spec(parts: dict[str, Any]) -> RunSpec:
+def _as_spec(parts: dict[str, Any], text: str) -> RunSpec:
     """Make a spec of its parts, as JSON or as they were read before."""
-    found = read({"type": "RunSpec", **parts})
+    try:
+        found = read({**parts, "type": "RunSpec"})
+    except UserError:
+        raise
+    except Exception as error:  # whatever a class says of fields that are missing or of no use
+        raise _no_spec(text, f"{type(error).__name__}: {error}.") from error
     assert isinstance(found, RunSpec)
     return found
+
+
+def _no_spec(text: str, why: str) -> UserError:
+    shown = repr(text if len(text) <= 60 else f"{text[:60]}…")
+    return UserError(f"This is not the text of a spec: {shown}. {why} Give what spec_text writes.")
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Loss(Protocol):
+class Loss(Hashable, Protocol):
     """A new loss is a frozen dataclass with these names.
 
     It may be any function of the whole batch. One that is a mean over examples inherits from

@@ -117,6 +117,7 @@ class Error(Metric):
                 f"{describe(spec.training.loss)} there are {spec.n_outputs} outputs for "
                 f"{target}. Give another metric."
             )
+        _check_needed(self, spec, "last")
         if self.part is not None:
             task = spec.task_of(self.on)
             parts = task.parts if isinstance(task, HasParts) else ()
@@ -245,6 +246,7 @@ class KL(Metric):
 
     def check(self, spec: RunSpec) -> None:
         """Refuse a task that does not know the strategy, and outputs that are no distribution."""
+        _check_needed(self, spec, "all")
         task = spec.task_of(self.on)
         if not isinstance(task, HasStrategies):
             raise UserError(
@@ -357,6 +359,16 @@ THRESHOLDS: dict[str, type] = {kind.name: kind for kind in (Below, Above)}
 def _check_positions(owner: object, positions: str) -> None:
     if positions not in ("all", "last"):
         raise UserError(f"{type(owner).__name__}: positions={positions!r}. Give 'all' or 'last'.")
+
+
+def _check_needed(metric: Error | KL, spec: RunSpec, beside: Positions) -> None:
+    """Refuse positions beside the default where an example has one label."""
+    target = spec.domain.target
+    if metric.positions == beside and isinstance(target, Classes) and target.positions is None:
+        raise UserError(
+            f"{type(metric).__name__}: positions={beside!r} has no effect, because the task "
+            f"{describe(spec.task)} has one label per example. Leave it out."
+        )
 
 
 def _joined(*parts: str | None) -> str:

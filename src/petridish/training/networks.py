@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from petridish.choices import describe
+from petridish.choices import blamed, describe
 from petridish.errors import UserError
 from petridish.models import Model, Stacked
 from petridish.models.parameters import build
 from petridish.tasks import Classes, Task
+from petridish.tasks.base import draw_examples
 from petridish.training.data import initial_buffers
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.spec import RunSpec
@@ -156,7 +157,7 @@ def stack_of(specs: Sequence[RunSpec]) -> Network:
 def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
     """Return inputs of a task as a module takes them, some of them repeated if need be."""
     source = task.inputs if isinstance(task, Taught) else task  # no labels are asked for
-    drawn = source.draw([0], "train", 0, min(examples, TRIED)).x[0]
+    drawn = draw_examples(source, [0], "train", 0, min(examples, TRIED)).x[0]
     x = torch.from_numpy(drawn)[torch.arange(examples) % len(drawn)]
     return x.to(dtype) if x.is_floating_point() else x
 
@@ -168,40 +169,87 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
     module, x = build(model, domain, n_outputs), batch_inputs(task, TRIED, torch.float32)
     _check_repeats(model, module, x)
     module.eval()
-    with torch.no_grad():
-        outputs = module(x)
     positions = domain.target.shape if isinstance(domain.target, Classes) else ()
     expected = (TRIED, *positions, n_outputs)
-    found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-    if found != expected:
-        raise UserError(
-            f"The module of {describe(model)} returned {found} for {TRIED} examples of "
-            f"{describe(task)}, and loss and task ask for the shape {expected}. Size it by the "
-            "domain and n_outputs that build is given."
-        )
+    with torch.no_grad():
+        found = {"module of": (module(x), expected)}
+        if isinstance(model, Stacked):
+            weights = [p.detach()[None] for p in module.parameters()]
+            with blamed("model", model, "forward", x=x[None]):
+                found["stacked form of"] = (model.forward(weights, x[None]), (1, *expected))
+    for what, (outputs, asked) in found.items():
+        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        if shape != asked:
+            raise UserError(
+                f"The {what} {describe(model)} returned {shape} for {TRIED} examples of "
+                f"{describe(task)}, and loss and task ask for the shape {asked}. Size it by the "
+                "domain and n_outputs that build is given."
+            )
 
 
 def _check_repeats(model: Model, module: nn.Module, x: Tensor) -> None:
-    """Refuse random numbers that do not come from streams, and any in evaluation."""
-    note_calls(module, x)  # names what draws by PyTorch's generator
+    """Refuse random numbers that are not the run's, and state that is none of it."""
+    with blamed("module of", model, "forward", x=x):
+        note_calls(module, x)  # names what draws by PyTorch's generator
+    name = f"The module of {describe(model)}"
     for training in (True, False):
+        copies = [copy.deepcopy(module).train(training) for _ in range(2)]
+        before = _numbers_of(copies[0])
+        buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
         found = []
-        for _ in range(2):
-            again = copy.deepcopy(module).train(training)
+        for again in (*copies, copies[0]):
             with torch.no_grad(), Given() as noted:
+                if training:  # which may change them, as running means are
+                    for key, buffer in again.named_buffers():
+                        buffer.copy_(buffers[key])
                 found.append(again(x))
             if noted.calls and not training:
                 raise UserError(
-                    f"The module of {describe(model)} draws random numbers in evaluation too. Draw "
-                    "them only where self.training is true, as nn.Dropout does."
+                    f"{name} draws random numbers in evaluation too. Draw them only where "
+                    "self.training is true, as nn.Dropout does."
                 )
-        same = [isinstance(each, Tensor) for each in found]
-        if all(same) and not torch.equal(found[0].nan_to_num(), found[1].nan_to_num()):
+        for key, buffer in copies[0].named_buffers():
+            if not (training or _same(buffer, buffers[key])):
+                raise UserError(
+                    f"{name} changes its buffer {key} in evaluation: a run would depend on when it "
+                    "is measured. Change it only where self.training is true, as nn.BatchNorm1d "
+                    "does."
+                )
+        after = _numbers_of(copies[0])
+        if changed := [key for key in after if after[key] != before.get(key)]:
             raise UserError(
-                f"The module of {describe(model)} returns other outputs for the same inputs and "
-                "weights: it draws random numbers that are not the run's. Use nn.Dropout, "
-                "torch.rand_like or torch.randn_like."
+                f"{name} changes its attribute {changed[0]} in forward, which is no part of the "
+                "run's state: engines call a module at other times. Register a buffer, and change "
+                "it where self.training is true, or leave it out."
             )
+        if not all(isinstance(each, Tensor) for each in found):
+            continue  # which its shape will tell
+        if not _same(found[0], found[1]):
+            raise UserError(
+                f"{name} returns other outputs for the same inputs and weights: it draws random "
+                "numbers that are not the run's. Use nn.Dropout, torch.rand_like or "
+                "torch.randn_like."
+            )
+        if not _same(found[0], found[2]):
+            raise UserError(
+                f"{name} returns other outputs when it is called again with the same inputs, "
+                "weights and buffers: it keeps state, or draws random numbers, in attributes of "
+                "its own. Register buffers, or use nn.Dropout, torch.rand_like or torch.randn_like."
+            )
+
+
+def _numbers_of(module: nn.Module) -> dict[str, object]:
+    """Return the numbers and texts among the attributes of a module and its parts, by name."""
+    return {
+        f"{part}.{name}" if part else name: value
+        for part, each in module.named_modules()
+        for name, value in vars(each).items()
+        if isinstance(value, int | float | str) and name != "training"
+    }
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 from petridish.errors import UserError
 from petridish.models.base import Parameter
 from petridish.models.inits import first_fitting
-from petridish.values import LATER
+from petridish.values import LATER, settle
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Piece:
     keep: Factors = field(default=1.0, metadata=LATER)
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in ("rate", "decay", "keep"):
             given = getattr(self, name)
             factors = given if isinstance(given, tuple) else (given,)

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.models import Stacked
 from petridish.tasks import Examples
 from petridish.tasks.domain import numbers
@@ -21,6 +23,7 @@ from petridish.training.data import (
     sample_size,
     training_examples,
 )
+from petridish.training.returned import facts_of
 from petridish.training.spec import RunSpec
 
 # Row b holds the signs of the bits of the byte b, lowest first: unpacking is a look-up of 8 floats.
@@ -192,6 +195,13 @@ def metric_facts(spec: RunSpec, name: str, examples: Examples) -> dict[str, NDAr
     """Return what the run's metrics ask of the examples of a sample."""
     found: dict[str, NDArray[Any]] = {}
     for metric in spec.metrics:
-        if metric.on == name:
-            found |= metric.facts(spec.task_of(name), examples)
+        if metric.on != name:
+            continue
+        for fact, values in facts_of(metric, spec.task_of(name), examples).items():
+            if fact in found and not np.array_equal(found[fact], values):
+                raise UserError(
+                    f"Two metrics of this run, {describe(metric)} the second, return different "
+                    f"facts called {fact!r}. Give each its own name."
+                )
+            found[fact] = values
     return found

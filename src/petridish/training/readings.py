@@ -15,6 +15,7 @@ from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.models.base import Weights
 from petridish.tasks import Examples
+from petridish.training.returned import reading_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -191,6 +192,7 @@ class Gauges:
                 name: np.array(weight) for name, weight in zip(self.names, start, strict=True)
             }
             self.shared = Shared(spec)
+            self.shapes: dict[str, tuple[int, ...]] = {}
 
     def read(
         self,
@@ -203,7 +205,18 @@ class Gauges:
         named = {name: _read_only(weight) for name, weight in zip(self.names, now, strict=True)}
         reading = Reading(self.spec, step, self.start, named, buffers or {}, self.shared)
         for each in self.instruments:
-            if each.at is None or step in each.at:
-                into.append(each.label, each.read(reading))
-            else:
+            if each.at is not None and step not in each.at:
                 into.skip(each.label)
+                continue
+            found = reading_of(each, reading)
+            before = self.shapes.setdefault(each.label, found.shape)
+            if found.shape != before:
+                raise UserError(
+                    f"The instrument {describe(each)} returned {_shaped(found.shape)} at step "
+                    f"{step}, after {_shaped(before)}. Return the same shape at every reading."
+                )
+            into.append(each.label, found)
+
+
+def _shaped(shape: tuple[int, ...]) -> str:
+    return f"an array of shape {shape}" if shape else "a number"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError
 from petridish.training.spec import RunSpec
 
 
@@ -46,13 +45,7 @@ class Curves:
         """Add the next number of a curve, or the next array."""
         if isinstance(value, np.ndarray) and value.ndim:
             self.values.pop(name, None)  # of evaluations before its first reading
-            found = self.arrays.setdefault(name, [])
-            if found and found[0].shape != value.shape:
-                raise UserError(
-                    f"The instrument {name} returned an array of shape {value.shape} after one of "
-                    f"{found[0].shape}. Return the same shape at every reading."
-                )
-            found.append(np.array(value, np.float64))
+            self.arrays.setdefault(name, []).append(np.array(value, np.float64))
         else:
             self.values.setdefault(name, []).append(float(value))
 

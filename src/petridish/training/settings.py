@@ -16,8 +16,9 @@ from petridish.training.metrics import Above, Below, Error, Metric, Threshold
 from petridish.training.optimisers import SGD, Adam, AdamW, Schedule
 from petridish.training.penalties import NeuronNorm
 from petridish.training.readings import Instrument
-from petridish.values import LATER, Gone
+from petridish.values import LATER, Gone, settle
 
+USUAL_ERROR = 0.1  # training.target_error, if nothing is said of when a run is solved
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
 
@@ -134,7 +135,7 @@ class Training:
     schedule: Schedule = Schedule()
     batch_size: int | None = 32
     steps: int = 100_000
-    target_error: float | None = 0.1
+    target_error: float | None = USUAL_ERROR
     batches: Literal["replacement", "epochs"] = field(default="replacement", metadata=LATER)
     penalty: NeuronNorm = field(default=NeuronNorm(), metadata=LATER)
     precision: Literal["float32", "float64"] = field(default="float32", metadata=LATER)
@@ -149,14 +150,20 @@ class Training:
         if isinstance(self.stop, Threshold):  # one meaning has one spelling, and one key
             short = isinstance(self.stop, Below) and self.stop.metric == Error()
             short = short and not self.stop.strict
-            object.__setattr__(self, "target_error", self.stop.value if short else None)
+            error = self.stop.value if short else None
+            require(  # the default may stand there without having been given
+                self.target_error in (None, USUAL_ERROR, error),
+                f"Training: target_error={self.target_error} has no effect beside "
+                f"stop={describe(self.stop)}, which takes its place. Give one of the two.",
+            )
+            object.__setattr__(self, "target_error", error)
             object.__setattr__(self, "stop", None if short else self.stop)
         require(
             self.clip is None or 0 < self.clip < math.inf,
             f"Training: clip={self.clip}. Give a positive number, or none not to clip.",
         )
         require(
-            isinstance(self.penalty, NeuronNorm),
+            isinstance(self.penalty, NeuronNorm | Gone),
             f"Training: penalty={self.penalty!r}. Give such as NeuronNorm(1e-4, 2, 3).",
         )
         require(
@@ -256,6 +263,7 @@ class Evaluation:
     at: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def __post_init__(self) -> None:
+        settle(self)
         check_whole("Evaluation", 1, every=self.every)
         for name in ("curves", "weights"):
             value = getattr(self, name)
@@ -266,7 +274,7 @@ class Evaluation:
             "Give an error rate from 0 to 1, or none not to ask.",
         )
         require(
-            isinstance(self.instruments, tuple | list),
+            isinstance(self.instruments, tuple),
             f"Evaluation: instruments={self.instruments!r} is no tuple. Give such as "
             "instruments=(Movement(),), or names.",
         )
@@ -284,12 +292,10 @@ class Evaluation:
         for name, kind in (("metrics", Metric), ("samples", Held), ("reached", Threshold)):
             given = getattr(self, name)
             require(
-                isinstance(given, tuple | list),
+                isinstance(given, tuple),
                 f"Evaluation: {name}={given!r} is no tuple. Give such as {_EXAMPLES[name]}.",
             )
-            values = tuple(given)
-            object.__setattr__(self, name, values)
-            for value in values:
+            for value in given:
                 require(
                     isinstance(value, kind | Gone),  # whose class is gone prints, and does not run
                     f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give such as "
@@ -300,6 +306,10 @@ class Evaluation:
             len(set(names)) == len(names),
             f"Evaluation: two samples are called {max(names, key=names.count, default='')!r}. "
             "Give each its own name.",
+        )
+        require(
+            isinstance(self.at, tuple),
+            f"Evaluation: at={self.at!r} is no tuple. Give such as at=(10, 100).",
         )
         for step in self.at:
             check_whole("Evaluation", 0, at=step)

@@ -13,8 +13,9 @@ from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.seeds import Streams
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
+from petridish.training.returned import try_run
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.values import LATER, as_value, find_gone, was_looked_at
+from petridish.values import LATER, Gone, as_value, find_gone, has_users, was_looked_at
 
 MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
 
@@ -79,6 +80,8 @@ class RunSpec(HasText):
                 isinstance(value, int) and 0 <= value < 2**64,
                 f"RunSpec: {name}={value}. Give a whole number from 0 to 2^64 − 1.",
             )
+        if isinstance(self.data, Gone) or isinstance(self.training, Gone):
+            return
         require(
             not (self.data.online and self.training.batch_size is None),
             "RunSpec: batch_size=None takes the whole sample at every step, but online there is "
@@ -218,6 +221,12 @@ class RunSpec(HasText):
                 f"Evaluation: the sample {held.name!r} has the domain {held.task.domain}, and the "
                 f"task {describe(self.task)} has {self.domain}. Give a task of the same domain.",
             )
+            used = any(metric.on == held.name for metric in self.metrics)
+            require(  # an instrument may read any sample
+                used or bool(self.evaluation.instruments),
+                f"Evaluation: nothing is measured on the sample {held.name!r}. Name it in a "
+                f"metric, such as {self.usual_metric(held.name)!r}, or leave it out.",
+            )
         for metric in self.metrics:
             self.task_of(metric.on)
             require(
@@ -249,6 +258,16 @@ class RunSpec(HasText):
                 "evaluation.at too.",
             )
             each.check(self)
+
+    def _check_decay(self) -> None:
+        """Refuse factors by name on a decay that is 0; those of all layers come with schedules."""
+        for piece in self.training.schedule.pieces:
+            named = isinstance(piece.decay, tuple) and isinstance(piece.decay[0], tuple)
+            require(
+                self.training.weight_decay > 0 or not named,
+                f"The schedule: decay={piece.decay} has no effect, because weight_decay=0. Give a "
+                "weight decay, or leave the factors out.",
+            )
 
     def _check_draws(self) -> None:
         data, target = self.data, self.domain.target
@@ -290,11 +309,13 @@ class RunSpec(HasText):
         self._check_draws()
         if isinstance(self.model, FitsItself):
             return  # a model of another kind: nothing is drawn or stepped
-        if not isinstance(self.model, Stacked):
+        if not isinstance(self.model, Stacked) or has_users(self.model):
             from petridish.training.networks import check_module
 
             check_module(self.model, self.task, self.n_outputs)
         self._check_measures()
+        try_run(self)
         self.training.penalty.check(self.model, self.parameters)
         self.init.draw(self.parameters, ())
         self.rates()
+        self._check_decay()

@@ -30,6 +30,7 @@ from petridish.training.optimisers import SGD, Schedule
 from petridish.training.record import RunRecord
 from petridish.training.settings import Evaluation, Training
 from petridish.training.spec import RunSpec
+from petridish.values import find_gone
 
 
 class Monitor(Protocol):
@@ -398,6 +399,8 @@ def load_engine(name: str) -> Engine:
 
 def choose_engine(spec: RunSpec, name: str = "auto") -> Engine:
     """Give the engine asked for, or the fastest that serves `spec`."""
+    if gone := find_gone(spec):
+        raise UserError(gone.refusal)
     if name == "auto":
         if not is_built():
             warnings.warn(

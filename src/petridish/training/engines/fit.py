@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from petridish.choices import blamed, describe
+from petridish.errors import UserError
 from petridish.models import FitsItself
 from petridish.training.data import test_examples, training_examples
 from petridish.training.engines.base import Fit, Monitor
@@ -35,9 +37,15 @@ def _run(spec: RunSpec) -> RunRecord:
     train = training_examples([spec], 0, int(spec.data.m))
     test = test_examples([spec])
     started = time.perf_counter()
-    predicted = model.fit_predict(
-        train.x[0], train.labels[0], test.x[0], seed=spec.luck, n_classes=spec.domain.n_classes
-    )
+    with blamed("model", model, "fit_predict", x=train.x[0], y=train.labels[0], x_test=test.x[0]):
+        predicted = model.fit_predict(
+            train.x[0], train.labels[0], test.x[0], seed=spec.luck, n_classes=spec.domain.n_classes
+        )
+    if np.shape(predicted) != test.labels[0].shape:
+        raise UserError(
+            f"The model {describe(model)} predicted classes of shape {np.shape(predicted)} for "
+            f"{len(test.labels[0])} examples. Return one class per example from fit_predict."
+        )
     seconds = time.perf_counter() - started
     test_error = float(np.mean(predicted != test.labels[0]))
     return RunRecord(

@@ -29,6 +29,7 @@ from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, AdamW
 from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
+from petridish.training.returned import each_of, facts_of
 from petridish.training.spec import Rates, RunSpec
 
 CHUNK = 1024  # examples of a forward pass in evaluation
@@ -126,7 +127,9 @@ class _Measured:
         self.facts = {
             metric: {
                 name: torch.from_numpy(values)
-                for name, values in metric.facts(spec.task_of(metric.on), drawn[metric.on]).items()
+                for name, values in facts_of(
+                    metric, spec.task_of(metric.on), drawn[metric.on]
+                ).items()
             }
             for metric in metrics
         }
@@ -137,7 +140,7 @@ class _Measured:
         x, labels = self.inputs[metric.on], self.labels[metric.on]
         with torch.no_grad():
             outputs = torch.cat([self.network(x[i : i + CHUNK]) for i in range(0, len(x), CHUNK)])
-            found = metric.each(outputs[None], labels[None], self.facts.get(metric, {}))[0]
+            found = each_of(metric, outputs[None], labels[None], self.facts.get(metric, {}))[0]
         left_out = found.isnan() & ~outputs.flatten(1).isnan().any(dim=1)
         return found[~left_out].double()
 
@@ -148,7 +151,7 @@ class _Measured:
     def holds(self, threshold: Threshold) -> bool:
         """Return whether a threshold is passed."""
         each = self.each(threshold.metric)
-        if threshold.metric.counts(self.spec.domain):
+        if len(each) and threshold.metric.counts(self.spec.domain):
             return threshold.holds_count(int(each.nansum()), len(each))
         return threshold.holds(float(each.mean()))
 
