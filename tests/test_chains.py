@@ -207,7 +207,7 @@ def test_parents_are_trained_once(executor: str, tmp_path: Path) -> None:
     assert (done.runs, done.done, done.parents, done.skipped) == (6, 9, 3, 0)
     again = run_sweep(sweep, store, executor=executor, jobs=2)
     assert (again.runs, again.done, again.parents, again.skipped) == (6, 0, 0, 6)
-    table = store.read(curves=True).table
+    table = store.read(columns="all").table
     assert len(table) == 9
     assert len(sweep.among(table)) == 6
     assert Sweep(FIRST, {"seed": range(3)}).among(table)["weights"].is_null().all()

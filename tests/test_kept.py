@@ -91,7 +91,7 @@ def test_weights_come_back_from_the_store(tmp_path: Path) -> None:
     (record,) = load_engine("torch").run([spec_of()], Silent())
     store = Store(tmp_path)
     store.write([record])
-    whole = store.read(curves=True).table
+    whole = store.read(columns="all").table
 
     assert whole["weights"].to_list()[0] == record.weights
     assert "weights" not in store.read().table.columns

@@ -79,14 +79,19 @@ def test_records_come_back_as_they_were(store: Store) -> None:
     assert table["version"].null_count() == table["engine"].null_count() == 0
 
 
+def watched(seed: int) -> RunRecord:
+    """Return the record of a run that kept its curves."""
+    curves = Curves([0, 100], {"train_loss": [math.nan, 0.5], "test_error": [0.5, 0.1]})
+    spec = replace(BASE, seed=seed, evaluation=Evaluation(curves=True))
+    return record(seed, spec=spec, curves=curves)
+
+
 def test_curves_are_read_when_asked_for(store: Store) -> None:
     """They are the heavy part of a store, and few questions need them."""
-    curves = Curves([0, 100], {"train_loss": [math.nan, 0.5], "test_error": [0.5, 0.1]})
-    spec = replace(BASE, seed=9, evaluation=Evaluation(curves=True))
-    store.write([record(9, spec=spec, curves=curves)])
+    store.write([watched(9)])
 
     assert not any(name.startswith("curve.") for name in store.read().table.columns)
-    row = store.read(curves=True).table.filter(seed=9)
+    row = store.read(columns="all").table.filter(seed=9)
     assert row["curve.step"].to_list() == [[0, 100]]
     assert row["curve.test_error"].to_list() == [[0.5, 0.1]]
 
@@ -232,6 +237,40 @@ def test_shards_that_hold_whole_specs_are_read(store: Store) -> None:
     assert store.read().table.equals(before)
 
 
+def test_shards_with_columns_of_nulls_are_read(store: Store) -> None:
+    """Earlier shards have every curve's column, also where no run kept it; beside newer ones."""
+    store.write([watched(9)])
+    before = store.read(columns="all").table
+    floats, names = pl.List(pl.Float64), ("train_loss", "train_error", "test_error", "movement")
+    columns: dict[str, pl.DataType] = {
+        "curve.step": pl.List(pl.Int64),
+        **{f"curve.{name}": floats for name in names},
+        "weights": pl.List(pl.List(pl.Float32)),
+        "weights.of": pl.List(pl.Struct({"name": pl.String, "shape": pl.List(pl.Int64)})),
+    }
+    for path in store.shards()[:2]:
+        old = pl.read_parquet(path)
+        nulls = [pl.lit(None, kind).alias(name) for name, kind in columns.items()]
+        path.unlink()
+        store.write_table(old.with_columns(nulls))
+    table = store.read(columns="all").table.sort("seed")
+
+    assert table.select(before.columns).equals(before.sort("seed"))
+    assert table["curve.movement"].is_null().all()
+    assert table["weights"].is_null().all()
+    assert store.read(columns=("curve.step",)).table.drop("curve.step").equals(store.read().table)
+
+
+def test_only_what_runs_kept_has_a_column(store: Store) -> None:
+    """A shard of runs without curves has none of theirs."""
+    store.write([watched(9)])
+    first, *_, last = (pl.read_parquet_schema(path) for path in store.shards())
+
+    assert not [name for name in first if name.startswith(("curve.", "weights"))]
+    assert {"curve.step", "curve.test_error"} <= set(last)
+    assert "weights" not in last
+
+
 def test_a_class_that_is_gone_has_the_columns_that_it_had(store: Store, tmp_path: Path) -> None:
     """Its text is as its class wrote it; the others' columns are made from their objects."""
     path = tmp_path / "mine.py"
@@ -326,11 +365,11 @@ def test_a_shard_is_flushed_aside_and_then_renamed(
 def test_compacting_keeps_every_run(store: Store) -> None:
     """One shard, the same table; twice is as good as once."""
     store.write([record(0)])
-    before = store.read(curves=True).table
+    before = store.read(columns="all").table
     for _ in range(2):
         health = compact(store)
         assert (health.shards, health.runs) == (1, 4)
-        assert store.read(curves=True).table.equals(before)
+        assert store.read(columns="all").table.equals(before)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

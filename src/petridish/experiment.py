@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
 from petridish.rules.claims import Claim, Finding, Verdict, nothing
+from petridish.rules.columns import columns_read
 from petridish.sweeps import Sweep, load_user_file
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from petridish.store import Columns
+
 Draw = Callable[["pl.DataFrame", str], "Figure"]
+Part = Literal["claims", "figures", "tables"]
 Tabulate = Callable[["pl.DataFrame"], "pl.DataFrame"]
 
 
@@ -71,6 +75,21 @@ class Experiment:
         """Judge every claim from the runs of one scale."""
         share = self.level / max(1, len(self.claims))
         return [Verdict(claim, _judge(claim, runs, share), share) for claim in self.claims]
+
+    def columns_needed(self, sweep: Sweep, *parts: Part) -> Columns:
+        """Return the columns of curves, arrays and weights that some parts of it read.
+
+        Claims read those that a record keeps, too: they are judged from it again.
+        """
+        if not sweep.keeps_curves:
+            return ()
+        readers: dict[Part, Iterable[object]] = {
+            "claims": [claim.rule for claim in self.claims],
+            "figures": self.drawings(sweep).values(),
+            "tables": self.tables.values(),
+        }
+        found = columns_read(reader for part in parts for reader in readers[part])
+        return found if found == "all" or "claims" not in parts else {*found, *self.keeps}
 
     def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:
         """Give the figures of a sweep: those declared, or those that suit it."""

@@ -53,7 +53,7 @@ def measure_store(*, records: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         run_sweep(base, store, executor="inline")
-        real = store.read(curves=True).table
+        real = store.read(columns="all").table
         for path in store.shards():
             path.unlink()
         copies = -(-records // len(real))

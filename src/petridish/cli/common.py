@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from petridish.experiment import Experiment
-    from petridish.store import Reading
+    from petridish.store import Columns, Reading
     from petridish.sweeps import Sweep
 
 DEFAULT_STORE = Path("petridish-store")
@@ -65,11 +65,11 @@ def existing_store(folder: Path) -> Path:
     return folder
 
 
-def read_runs(folder: Path, *, curves: bool = False) -> Reading:
+def read_runs(folder: Path, *, columns: Columns = ()) -> Reading:
     """Read a store, saying on standard error what had to be passed over."""
     from petridish.store import Store
 
-    reading = Store(existing_store(folder)).read(curves=curves)
+    reading = Store(existing_store(folder)).read(columns=columns)
     say_problems(reading)
     return reading
 

@@ -40,7 +40,7 @@ def figure(
 ) -> int:
     """Draw an experiment from what is stored, as PNG and SVG."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    reading = read_runs(store, curves=sweep.keeps_curves)
+    reading = read_runs(store, columns=experiment.columns_needed(sweep, "figures"))
     runs = chosen_runs(sweep, reading.table, name, store)
     # Another sweep is another picture: its settings are part of the name.
     label = "-".join([scale, *(re.sub(r"[^\w.=]+", "_", setting) for setting in settings or [])])

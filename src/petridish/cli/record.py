@@ -33,7 +33,9 @@ def record(
     from petridish.publish.records import lighter, write_record
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    reading = read_runs(store, curves=sweep.keeps_curves)
+    reading = read_runs(
+        store, columns=experiment.columns_needed(sweep, "claims", "figures", "tables")
+    )
     runs = lighter(chosen_runs(sweep, reading.table, name, store))
     folder = out or Path("records") / f"{experiment.id}-{scale}"
     for file in write_record(experiment, scale, sweep, runs, experiment.judge(runs), folder):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from petridish.experiment import Experiment
-    from petridish.store import Reading
+    from petridish.store import Columns, Reading
     from petridish.sweeps import Sweep
 
 
@@ -36,10 +36,15 @@ def report(
 ) -> int:
     """Write one self-contained HTML page of verdicts and figures."""
     from petridish.chapters import EXPERIMENTS
-    from petridish.store import Store
 
-    reading = read_runs(store)
     experiments = [find_experiment(name) for name in names or EXPERIMENTS]
+    asked = [
+        experiment.columns_needed(sweep, "claims", "figures", "tables")
+        for experiment in experiments
+        for sweep in experiment.scales.values()
+    ]
+    columns: Columns = "all" if "all" in asked else set().union(*asked)
+    reading = read_runs(store, columns=columns)
     parts = [
         (experiment, scale, sweep)
         for experiment in experiments
@@ -52,8 +57,6 @@ def report(
             f"The store {store} has no runs of {wanted}, or of too few of its cells. "
             "Run `petridish run ID` first."
         )
-    if any(sweep.keeps_curves for _, _, sweep in parts):
-        reading = Store(store).read(curves=True)
     typer.echo(str(write_report(parts, store, out, reading)))
     return exit_code(reading.problems)
 

@@ -61,7 +61,7 @@ def run(
         jobs=jobs,
         adaptive=adaptive,
     )
-    reading = read_runs(store, curves=sweep.keeps_curves)
+    reading = read_runs(store, columns=experiment.columns_needed(sweep, "claims"))
     runs = sweep.among(reading.table)
     verdicts = experiment.judge(runs)
     if json:

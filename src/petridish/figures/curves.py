@@ -16,12 +16,14 @@ from petridish.figures.style import (
     house_style,
     sample_label,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
 MOST_CURVES = 10  # a panel, as in PF's Figure 1
+DRAWN = curve_columns("train_error", "test_error", "train_squared_error", "test_squared_error")
 NOTE = "Grey: training error; blue: test error, solved; orange: test error, not solved."
 
 
@@ -35,6 +37,7 @@ def _with_curves(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("curve.step").is_not_null())
 
 
+@reads(*DRAWN)
 def training_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw up to ten runs a panel, one panel for each (initialisation, width, sample size).
 
@@ -69,6 +72,7 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+@reads(*DRAWN)
 def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw success over (m, r), and beside it the curves of every cell in the same places.
 

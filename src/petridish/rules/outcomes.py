@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.columns import curve_columns
 from petridish.statistics.estimate import wilson_interval
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Groks:
     delay: float = DELAY
     rare: float = 0.05
     fewest: int = 5
+    columns: ClassVar[tuple[str, ...]] = curve_columns("train_error", "test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""

@@ -7,15 +7,15 @@ for readers such as DuckDB and R; here they are not read from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from petridish.store.provenance import provenance
-from petridish.training import ENGINES, INSTRUMENTS, RunRecord, cell_text, flat, run_key
+from petridish.training import ENGINES, RunRecord, cell_text, flat, run_key
 from petridish.training.data import sample_attempts
 
 FIXED: dict[str, Any] = {
@@ -36,35 +36,36 @@ FIXED: dict[str, Any] = {
 }
 # Up to 2^64 − 1; in a table of smaller ones an Int64.
 SEED: dict[str, Any] = {"restart": pl.Int128, "seed": pl.Int128}
-CURVES: dict[str, Any] = {
+NAMED: dict[str, Any] = {
     "curve.step": pl.List(pl.Int64),
-    "curve.train_loss": pl.List(pl.Float64),
-    "curve.train_error": pl.List(pl.Float64),
-    "curve.test_error": pl.List(pl.Float64),
-    **{f"curve.{name}": pl.List(pl.Float64) for name in INSTRUMENTS},
     "weights": pl.List(pl.List(pl.Float32)),
     "weights.of": pl.List(pl.Struct({"name": pl.String, "shape": pl.List(pl.Int64)})),
 }
-"""What only some runs keep, and few readers ask for."""
-ARRAY = pl.Struct({"shape": pl.List(pl.Int64), "values": pl.List(pl.Float64)})
+"""The types of kept columns that their prefix does not tell."""
+PREFIXED: dict[str, Any] = {
+    "curve": pl.List(pl.Float64),
+    "array": pl.Struct({"shape": pl.List(pl.Int64), "values": pl.List(pl.Float64)}),
+    "final": pl.Float64,
+    "reached": pl.Int64,
+}
+Columns = Collection[str] | Literal["all"]
+"""Which columns of curves, arrays and weights are meant."""
 
 
 def to_table(records: Sequence[RunRecord]) -> pl.DataFrame:
     """Lay records out as a table, in the order given."""
     specs = {cell_text(record.spec): record.spec for record in records}
     rows = [_row(record) for record in records]
-    known = FIXED | SEED | CURVES
+    known = FIXED | SEED
     others = {name: _type(name) for row in rows for name in row if name not in known}
     measured = {name: kind for name, kind in others.items() if not is_kept(name)}
-    ends = pl.DataFrame(rows, schema=FIXED | SEED | measured | CURVES | others)
+    ends = pl.DataFrame(rows, schema=known | measured | others)
     return with_fields(ends, {cell: flat(spec) for cell, spec in specs.items()})
 
 
 def _type(name: str) -> Any:
-    """Return the type of a column whose name is a run's own, by its prefix."""
-    prefix = name.partition(".")[0]
-    kinds = {"curve": pl.List(pl.Float64), "array": ARRAY, "final": pl.Float64}
-    return kinds.get(prefix, pl.Int64)
+    """Return the type of a column that only some runs have."""
+    return NAMED[name] if name in NAMED else PREFIXED[name.partition(".")[0]]
 
 
 def _row(record: RunRecord) -> dict[str, Any]:
@@ -87,13 +88,18 @@ def _row(record: RunRecord) -> dict[str, Any]:
         **({"drawn.attempts": sample_attempts(record.spec)} if record.spec.data.accept else {}),
         **{f"final.{name}": value for name, value in record.final.items() if name != "test_error"},
         **{f"reached.{name}": step for name, step in record.reached.items()},
-        "curve.step": curves.step or None,
+        **({"curve.step": curves.step} if curves.step else {}),
         **{f"curve.{name}": values for name, values in curves.values.items()},
         **{f"array.{name}": _array(readings) for name, readings in curves.arrays.items()},
-        "weights": record.weights,
-        "weights.of": record.weights_of
-        and [{"name": name, "shape": list(shape)} for name, shape in record.weights_of],
+        **_weights(record),
     }
+
+
+def _weights(record: RunRecord) -> dict[str, Any]:
+    if record.weights is None:
+        return {}
+    named = [{"name": name, "shape": list(shape)} for name, shape in record.weights_of or ()]
+    return {"weights": record.weights, **({"weights.of": named} if named else {})}
 
 
 def _array(readings: Sequence[NDArray[Any]]) -> dict[str, Any]:

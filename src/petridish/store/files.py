@@ -22,7 +22,15 @@ from typing import Any
 import polars as pl
 
 from petridish.errors import UserError
-from petridish.store.columns import FIXED, SEED, is_kept, is_measured, to_table, with_fields
+from petridish.store.columns import (
+    FIXED,
+    SEED,
+    Columns,
+    is_kept,
+    is_measured,
+    to_table,
+    with_fields,
+)
 from petridish.store.weights import WeightFiles
 from petridish.training import RunRecord, flat, read_cell
 from petridish.values import find_gone
@@ -104,16 +112,16 @@ class Store:
             ) from error
         return path
 
-    def read(self, *, curves: bool = False) -> Reading:
+    def read(self, *, columns: Columns = ()) -> Reading:
         """Read every shard; a torn or foreign file is passed over, and named.
 
-        Curves and weights are read if they are asked for.
+        Of the columns of curves, arrays and weights, those named by `columns` are decoded.
         """
         tables: list[pl.DataFrame] = []
         problems: list[str] = []
         fields: dict[str, dict[str, Any]] = {}
         for shard in self._shards(self.shards(), problems):
-            ends = shard.ends(curves=curves)
+            ends = shard.ends(columns)
             tables.append(ends)
             fields |= shard.fields(cell for cell in ends["cell"].unique() if cell not in fields)
         if not tables:
@@ -160,11 +168,12 @@ class _Shard:
         """Decode some columns."""
         return pl.read_parquet(io.BytesIO(self.content), columns=list(names))
 
-    def ends(self, *, curves: bool) -> pl.DataFrame:
-        """Decode what a run became, its cell and its seed, and curves and weights if asked for."""
+    def ends(self, columns: Columns) -> pl.DataFrame:
+        """Decode what a run became, its cell and its seed, and what is asked for of the rest."""
         # Shards of schema 2 have the whole spec of each run instead of its cell.
         wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
-        wanted |= {name for name in self.names if is_measured(name) or (curves and is_kept(name))}
+        wanted |= set(filter(is_measured, self.names))
+        wanted |= {n for n in self.names if is_kept(n) and (columns == "all" or n in columns)}
         names = [name for name in self.names if name in wanted]
         table = self.columns(*names)
         if "restart" not in self.names:  # of before there were any
@@ -194,7 +203,7 @@ class _Shard:
             others = {*FIXED, *SEED, "spec", *filter(is_kept, self.names)}
             others |= set(filter(is_measured, self.names))
             own = [name for name in self.names if name not in others]
-            rows = pl.concat([self.ends(curves=False), self.columns(*own)], how="horizontal")
+            rows = pl.concat([self.ends(()), self.columns(*own)], how="horizontal")
             rows = rows.filter(pl.col("cell").is_in(gone)).unique("cell", keep="first")
             for cell, row in zip(rows["cell"], rows.select(own).to_dicts(), strict=True):
                 found[cell] = {name: value for name, value in row.items() if value is not None}

@@ -39,7 +39,7 @@ def compact(store: Store) -> Health:
     """
     store.prepare()
     before = store.shards()
-    reading = store.read(curves=True)
+    reading = store.read(columns="all")
     kept = store.write_table(reading.table) if len(reading.table) else None
     for path in before:
         if any(str(path) in problem for problem in reading.problems):
@@ -62,7 +62,7 @@ def export(store: Store, out: Path) -> Health:
             f"{out} ends in {out.suffix!r}, which is no known format. "
             f"{nearest(out.suffix, writers)}"
         )
-    reading = store.read(curves=True)
+    reading = store.read(columns="all")
     table = reading.table.cast({pl.Categorical: pl.String})
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -111,8 +111,10 @@ class Sweep:
     @property
     def keeps_curves(self) -> bool:
         """Whether some of the runs keep curves or weights."""
-        kept = (spec.evaluation for spec, _ in self.cells())
-        return any(evaluation.curves or evaluation.weights for evaluation in kept)
+        varied = any(axis.startswith("evaluation") for axis in self.axes)
+        specs = (spec for spec, _ in self.cells()) if varied else (self.base,)
+        kept = any(spec.evaluation.curves or spec.evaluation.weights for spec in specs)
+        return kept or any(part.keeps_curves for part in self.also)
 
     def specs(self) -> Iterator[RunSpec]:
         """Give every run."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 from petridish.choices import blamed, describe
 from petridish.errors import UserError
@@ -75,15 +77,12 @@ class ModuleStack(Network):
     """Modules stacked by `torch.func`."""
 
     def __init__(
-        self,
-        module: nn.Module,
-        names: Sequence[str],
-        calls: Sequence[Call],
-        full: int,
-        buffers: dict[str, Tensor],
+        self, module: nn.Module, calls: Sequence[Call], full: int, buffers: dict[str, Tensor]
     ) -> None:
-        self.module, self.names, self.buffers = module, names, buffers
+        self.module, self.buffers = module, buffers
         self.calls, self.full = calls, full  # as noted on a full batch
+        self.places = _places(module)
+        self.stacked = vmap(self._one)
 
     def train(
         self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
@@ -91,37 +90,48 @@ class ModuleStack(Network):
         """Return the outputs in training; buffers such as running means move with it."""
         examples = x.shape[1]
         numbers = draw_numbers(self.calls, seeds, step, full=self.full, examples=examples)
-        self.module.train()
-        return self._stacked(weights, x, self.buffers, numbers)
+        if not self.module.training:  # a walk through all its parts
+            self.module.train()
+        found: Tensor = self.stacked(x, numbers, *weights, *self.buffers.values())
+        return found
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the outputs in evaluation."""
         self.module.eval()
-        buffers = self.buffers
-        if rows is not None:
-            buffers = {name: buffer[rows] for name, buffer in buffers.items()}
-        return self._stacked(weights, x, buffers, [])
-
-    def _stacked(
-        self,
-        weights: Sequence[Tensor],
-        x: Tensor,
-        buffers: dict[str, Tensor],
-        numbers: list[Tensor],
-    ) -> Tensor:
-        def one(
-            own: list[Tensor], kept: dict[str, Tensor], given: Tensor, drawn: list[Tensor]
-        ) -> Tensor:
-            state = (dict(zip(self.names, own, strict=True)), kept)
-            if not drawn:
-                outputs: Tensor = functional_call(self.module, state, (given,))
-                return outputs
-            with Given(drawn):
-                outputs = functional_call(self.module, state, (given,))
-            return outputs
-
-        found: Tensor = vmap(one)(list(weights), buffers, x, numbers)
+        buffers = self.buffers.values()
+        kept = buffers if rows is None else [buffer[rows] for buffer in buffers]
+        found: Tensor = self.stacked(x, [], *weights, *kept)
         return found
+
+    def _one(self, x: Tensor, numbers: list[Tensor], *state: Tensor) -> Tensor:
+        """Return the outputs of one run, with its parameters and buffers in place of the module's.
+
+        `torch.func.functional_call` does the same and looks every name up again at each call.
+        """
+        before = [holder[name] for place in self.places for holder, name in place]
+        try:
+            for place, own in zip(self.places, state, strict=True):
+                for holder, name in place:
+                    holder[name] = own
+            with Given(numbers) if numbers else nullcontext():
+                outputs: Tensor = self.module(x)
+            return outputs
+        finally:
+            flat = (at for place in self.places for at in place)
+            for (holder, name), own in zip(flat, before, strict=True):
+                holder[name] = own
+
+
+def _places(module: nn.Module) -> list[list[tuple[dict[str, Any], str]]]:
+    """Return where a module holds each parameter, then each buffer: a tied one, at several."""
+    found: dict[int, list[tuple[dict[str, Any], str]]] = {}
+    for kind in ("_parameters", "_buffers"):
+        for part in module.modules():
+            holder = getattr(part, kind)
+            for name, own in holder.items():
+                if own is not None:
+                    found.setdefault(id(own), []).append((holder, name))
+    return list(found.values())
 
 
 def first_buffers(spec: RunSpec, dtype: torch.dtype) -> dict[str, Tensor]:
@@ -146,12 +156,11 @@ def stack_of(specs: Sequence[RunSpec]) -> Network:
     module = build(model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
     full = spec.examples_a_step
     calls = note_calls(module, batch_inputs(spec.task, full, dtype))
-    names = [name for name, _ in module.named_parameters()]
     buffers: dict[str, Tensor] = {}
     if any(True for _ in module.buffers()):
         each = [first_buffers(spec, dtype) for spec in specs]
         buffers = {name: torch.stack([own[name] for own in each]) for name in each[0]}
-    return ModuleStack(module, names, calls, full, buffers)
+    return ModuleStack(module, calls, full, buffers)
 
 
 def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
@@ -283,12 +292,11 @@ def stacking_problem(model: Model, task: Task, n_outputs: int) -> str | None:
     calls = note_calls(modules[0], x)
     weights = [torch.stack(pair) for pair in zip(*(m.parameters() for m in modules), strict=True)]
     weights = [weight.detach() for weight in weights]
-    names = [name for name, _ in modules[0].named_parameters()]
     try:
         owned = [dict(module.named_buffers()) for module in modules]
         buffers = {name: torch.stack([own[name] for own in owned]) for name in owned[0]}
         shell = build(model, domain, n_outputs).to(dtype)
-        stack = ModuleStack(shell, names, calls, TRIED, buffers)
+        stack = ModuleStack(shell, calls, TRIED, buffers)
         both = torch.stack([x, x])
         with torch.no_grad():
             together = [stack.train(weights, both, (0, 1), 0), stack.test(weights, both, None)]

@@ -82,6 +82,14 @@ def _column(values: Tensor, rank: int) -> Tensor:
     return values.view(-1, *[1] * (rank - 1))
 
 
+def _decayed(gradient: Tensor, weight: Tensor, decay: Tensor) -> Tensor:
+    """Add the decay's part, laid out in memory as the weight is.
+
+    Autograd may return the transpose of a transpose, beside which every later operation is slow.
+    """
+    return torch.addcmul(gradient, weight, decay, out=torch.empty_like(weight))
+
+
 class _SGD(Update):
     def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor], rule: SGD) -> None:
         super().__init__(specs, weights)
@@ -90,7 +98,7 @@ class _SGD(Update):
             self.state = [[torch.zeros_like(weight)] for weight in weights]
 
     def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
-        gradient = torch.addcmul(gradient, weight, self.decays[place])
+        gradient = _decayed(gradient, weight, self.decays[place])
         if self.momentum:
             (memory,) = self.state[place]
             gradient = memory.mul_(self.momentum).add_(gradient)
@@ -109,8 +117,9 @@ class _Adam(Update):
         rate, decay, rule = self.rates[place], self.decays[place], self.rule
         if self.decoupled:
             weight.mul_(1 - rate * decay)
+            gradient = gradient.contiguous()
         else:
-            gradient = torch.addcmul(gradient, weight, decay)
+            gradient = _decayed(gradient, weight, decay)
         mean, square = self.state[place]
         mean.lerp_(gradient, 1 - rule.beta1)
         square.mul_(rule.beta2).addcmul_(gradient, gradient, value=1 - rule.beta2)

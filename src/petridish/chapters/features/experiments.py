@@ -14,6 +14,7 @@ from petridish.chapters.features.figures import (
     power_histograms,
     representations,
 )
+from petridish.chapters.features.networks import READ
 from petridish.chapters.features.rules import (
     ConstructionsAttain,
     DenseFallsShort,
@@ -200,7 +201,6 @@ def moduli(
     )
 
 
-KEPT = ("curve.step", "curve.normalised_margin", "weights")
 TABLES = {"margins": margin_table, "features": feature_table, "neurons": neuron_table}
 
 ADDITION = Experiment(
@@ -266,7 +266,7 @@ ADDITION = Experiment(
         "phases": phase_relation,
     },
     tables=TABLES,
-    keeps=KEPT,
+    keeps=READ,
 )
 
 PARITY = Experiment(
@@ -310,7 +310,7 @@ PARITY = Experiment(
     ),
     figures={"neurons": parity_neurons, "margin": margin_curves},
     tables={"margins": margin_table, "neurons": neuron_table},
-    keeps=KEPT,
+    keeps=READ,
 )
 
 GROUPS = Experiment(
@@ -365,7 +365,7 @@ GROUPS = Experiment(
     ),
     figures={"representations": representations, "margin": margin_curves},
     tables=TABLES,
-    keeps=KEPT,
+    keeps=READ,
 )
 
 EXACT = (3, 5, 7, 11, 23, 71)
@@ -409,5 +409,5 @@ CONSTRUCTIONS = Experiment(
     ),
     figures={"constructions": constructions, "margin": margin_curves},
     tables=TABLES,
-    keeps=KEPT,
+    keeps=READ,
 )

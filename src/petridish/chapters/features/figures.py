@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from petridish.chapters.features.networks import (
     NO_WEIGHTS,
+    READ,
     Network,
     cells,
     networks,
@@ -29,6 +30,7 @@ from petridish.figures.style import (
     shades,
 )
 from petridish.groups.spectra import feature_names
+from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +41,7 @@ BINS = np.linspace(0, 1, 41)
 SHOWN = 4  # neurons of a network that are drawn one by one
 
 
+@reads(*READ)
 def margin_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw the normalised margin over γ* through training, and what is missing [TH Fig. 7.1c]."""
     found = [n for n in networks(table) if len(n.margins) and math.isfinite(n.best)]
@@ -88,6 +91,7 @@ def _ends(parts: Sequence[tuple[str, list[Network]]]) -> str:
     )
 
 
+@reads(*READ)
 def embeddings(table: pl.DataFrame, title: str) -> Figure:
     """Draw u of some neurons with its spectrum, ReLU beside squares [TH Fig. 7.1a, b]."""
     chosen = _first_of_each(_on_cycles(table))
@@ -134,6 +138,7 @@ def _embedding(left: Any, right: Any, network: Network, neuron: int) -> None:
     right.text(0.99, 1.0, f"{spectrum.max():.3f}", ha="right", va="top", transform=right.transAxes)
 
 
+@reads(*READ)
 def power_histograms(table: pl.DataFrame, title: str) -> Figure:
     """Draw maximum normalised powers of u at the start and at the end [TH Fig. 7.4]."""
     parts = list(cells(_on_groups(table)))
@@ -171,6 +176,7 @@ def _histogram(panel: Any, members: Sequence[Network], title: str, *, every: boo
     )
 
 
+@reads(*READ)
 def frequency_bars(table: pl.DataFrame, title: str) -> Figure:
     """Draw how many neurons each frequency is the home of [TH Fig. D.1]."""
     parts = list(cells(_on_cycles(table)))
@@ -197,6 +203,7 @@ def frequency_bars(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+@reads(*READ)
 def phase_relation(table: pl.DataFrame, title: str) -> Figure:
     """Draw θ_u + θ_v against θ_w for the neurons of modular addition [TH Theorem 7.7]."""
     chosen = _first_of_each(_on_cycles(table))
@@ -226,6 +233,7 @@ def phase_relation(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+@reads(*READ)
 def parity_neurons(table: pl.DataFrame, title: str) -> Figure:
     """Draw the largest neurons of a network on a sparse parity [TH Fig. 7.5a]."""
     found = [n for n in networks(table) if not n.on_group]
@@ -261,6 +269,7 @@ def parity_neurons(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+@reads(*READ)
 def representations(table: pl.DataFrame, title: str) -> Figure:
     """Draw margin, representations and power of each group [TH Fig. 7.6, D.2, D.3]."""
     parts = list(cells(_on_groups(table)))
@@ -313,6 +322,7 @@ def _representation_bars(panel: Any, members: Sequence[Network]) -> None:
     panel.set_title("share of each", loc="left")
 
 
+@reads(*READ)
 def constructions(table: pl.DataFrame, title: str) -> Figure:
     """Draw γ/γ* of trained networks by p and width, beside the exact ones [TH §D.4, §D.6]."""
     from petridish.chapters.features.rules import dense_ratio

@@ -338,6 +338,10 @@ def dimensions(group: Group) -> NDArray[np.int64]:
     return np.array([irrep.dimension for irrep in real_irreps(group)])
 
 
+READ = ("curve.step", "curve.normalised_margin", "weights")
+"""The curves and weights of a table that `networks` reads."""
+
+
 def networks(table: pl.DataFrame, activation: str | None = None) -> list[Network]:
     """Read the networks of a table; if it is named ("power", "power(2)"), of one activation.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.chapters.features.networks import (
+    READ,
     Network,
     cells,
     dimensions,
@@ -16,11 +17,13 @@ from petridish.chapters.features.networks import (
     theory_shares,
 )
 from petridish.groups.spectra import feature_names
+from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+@reads(*READ)
 def margin_table(table: pl.DataFrame) -> pl.DataFrame:
     """Give the normalised margin of every run at every look, and its ratio to γ*."""
     import polars as pl
@@ -37,6 +40,7 @@ def margin_table(table: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.col("ratio").round(6), pl.col("margin").round_sig_figs(6))
 
 
+@reads(*READ)
 def feature_table(table: pl.DataFrame) -> pl.DataFrame:
     """Give for every run and feature its neurons and its share of the norm, and the theory's.
 
@@ -70,6 +74,7 @@ def feature_table(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@reads(*READ)
 def neuron_table(table: pl.DataFrame) -> pl.DataFrame:
     """Give for every neuron its share of the norm and its traits, at the start and at the end."""
     import polars as pl

@@ -18,6 +18,7 @@ from petridish.figures.style import (
     sample_label,
     shades,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +32,7 @@ MOST_SIGNS = 3e8  # drawn for one curve of recovery; beyond, the prediction stan
 KINDS = ("trained", "random", "tangent")
 
 
+@reads(*curve_columns("test_error"))
 def flow_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw the error along gradient flow and along SGD, and the share of time off the plateau.
 

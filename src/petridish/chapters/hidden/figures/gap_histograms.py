@@ -18,6 +18,7 @@ from petridish.figures.style import (
     house_style,
     sample_label,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +34,7 @@ SHADES: tuple[tuple[GapWeights, str], ...] = (("uniform", BLUE), ("gaussian", OR
 LABELS = {"uniform": "uniform w", "gaussian": "Gaussian w"}
 
 
+@reads()
 def gap_histograms(table: pl.DataFrame, title: str) -> Figure:
     """Draw the exact Fourier gaps Γ of random neurons, over majority's [HP Figs B.7, B.8 left].
 
@@ -86,6 +88,7 @@ def _histogram(panel: Any, values: Any, edges: Any, colour: str, label: str) -> 
     panel.hist(inside, edges, weights=weight, histtype="step", color=colour, lw=1.2, label=label)
 
 
+@reads(*curve_columns("test_error", "fourier_gap"))
 def gap_paths(table: pl.DataFrame, title: str) -> Figure:
     """Draw Γ of every run over its steps, with majority's gap as a line [HP Fig. B.8 right].
 

@@ -19,6 +19,7 @@ from petridish.figures.style import (
     house_style,
     sample_label,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,6 +30,7 @@ MOST_CURVES = 5  # a panel, as in HP's Figure B.11
 SHARE = 0.2  # of the runs grok: the band of `GrokkingBand`
 
 
+@reads(*curve_columns("train_error", "test_error"))
 def grokking_grid(table: pl.DataFrame, title: str) -> Figure:
     """Draw training and test error over steps, a panel for each sample size and weight decay.
 
@@ -73,6 +75,7 @@ def grokking_grid(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+@reads()
 def grokking_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw what became of the runs at each sample size and weight decay, and where they grok.
 

@@ -21,6 +21,7 @@ from petridish.figures.style import (
     sample_label,
     shades,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,6 +161,7 @@ def _limits(cells: Sequence[Arrivals]) -> tuple[float, float, float, float]:
     return min(cell.every for cell in cells) / 2, right, least / 3, 2 * max(most, guess)
 
 
+@reads(*curve_columns("train_loss"))
 def variance_curves(table: pl.DataFrame, title: str, *, width: int | None = None) -> Figure:
     """Draw the loss of a few initialisations, a colour each, and the times of all.
 

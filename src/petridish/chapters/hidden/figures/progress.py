@@ -17,6 +17,7 @@ from petridish.figures.style import (
     house_style,
     sample_label,
 )
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,6 +99,7 @@ def _note(panel: Any, text: str, *, top: bool = True, right: bool = True) -> Non
 # HP-2: Figures 5.1 left, B.2, B.13
 
 
+@reads(*curve_columns("test_error"))
 def configuration_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw test error over steps, up to ten seeds a panel, one panel for each configuration.
 
@@ -165,6 +167,16 @@ def configuration_curves(table: pl.DataFrame, title: str) -> Figure:
 # HP-6: Figures 5.3 and B.9
 
 
+@reads(
+    *curve_columns(
+        "train_loss",
+        "test_error",
+        "first_layer_movement",
+        "relevant_weight",
+        "irrelevant_weight",
+        "fourier_gap",
+    )
+)
 def progress_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw loss and error above, what moves inside the network below; a column a configuration.
 
@@ -257,6 +269,7 @@ def _all_runs(panel: Any, parity: pl.DataFrame, noise: pl.DataFrame) -> None:
     _steps_axis(panel)
 
 
+@reads(*curve_columns("test_error", "first_layer_movement"))
 def prediction_scatter(table: pl.DataFrame, title: str) -> Figure:
     """Draw predicted against true remaining time, held out, a panel for each configuration.
 
@@ -324,6 +337,7 @@ def _scatter(panel: Any, halves: list[Any]) -> None:
 # HP-10: Figure B.12
 
 
+@reads(*curve_columns("test_error"))
 def noise_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw clean test error over steps, five seeds a panel: a row a batch size, a column a p."""
     import polars as pl

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from petridish.models import MLP, DisjointPolyNet, SymmetricSigns, Tangent
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, Judgement, Simulated, nothing
+from petridish.rules.columns import curve_columns
 from petridish.rules.specs import where, with_specs
 from petridish.statistics.estimate import student_half_width, wilson_interval
 from petridish.training import Correlation, RunSpec
@@ -176,6 +177,7 @@ class LearnsDisjoint:
     """
 
     at_least: float = 0.5
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs of disjoint PolyNets."""
@@ -201,6 +203,7 @@ class PlateauOfSGD:
     """
 
     share: float = 0.5
+    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""

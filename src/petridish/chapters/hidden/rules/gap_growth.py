@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,7 @@ class GapGrows:
 
     until: float = 0.45
     within: tuple[str, ...] = ("task", "model")
+    columns: ClassVar[tuple[str, ...]] = ("curve.test_error", "curve.fourier_gap")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept the instrument `fourier_gap`."""

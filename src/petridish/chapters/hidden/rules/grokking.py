@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class GrokkingBand:
     """
 
     least: float = 0.2
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep over sample sizes and weight decays."""
@@ -156,6 +157,8 @@ class DecayWidens:
     grid. The estimate is the ratio where the evidence is strongest. Frontiers are places on the
     grid, and one beyond it counts as one step beyond.
     """
+
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep over sample sizes and weight decays."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ class ConvergesUnderNoise:
     solved out of five than they can. The estimate is the least of the best shares. What is not
     solved within its budget may be later: the remark says how far such runs came.
     """
+
+    columns: ClassVar[tuple[str, ...]] = ("curve.test_error",)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs at several noise levels and batch sizes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from petridish.chapters.hidden.rules.architectures import NAMES, in_order, with_architectures
 from petridish.rules.cells import mixed
 from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.columns import curve_columns
 from petridish.statistics.estimate import median_interval
 from petridish.statistics.transitions import (
     grokking_delay,
@@ -129,6 +130,7 @@ class HasPlateau:
 
     exceptions: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5
+    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""
@@ -152,6 +154,7 @@ class NoPlateau:
     architectures: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5
     at_least: Mapping[str, float] = field(default_factory=dict)
+    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""

@@ -20,6 +20,7 @@ from petridish.chapters.hidden.rules.watched import (
     watched_pairs,
 )
 from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.columns import curve_columns
 from petridish.statistics.transitions import CHANCE
 
 if TYPE_CHECKING:
@@ -106,6 +107,11 @@ class ProgressPredicts:
     measure: str = MOVEMENT
     against: tuple[str, ...] = (LOSS, ERROR)
     share: float = 0.5
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The curves that it reads."""
+        return curve_columns(self.measure, *self.against, ERROR)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs with curves and the measure."""

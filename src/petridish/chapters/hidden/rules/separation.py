@@ -19,6 +19,7 @@ from petridish.chapters.hidden.rules.watched import (
     watched_pairs,
 )
 from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.columns import curve_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,6 +52,11 @@ class ProgressSeparates:
     against: tuple[str, ...] = (LOSS, ERROR)
     unit: Literal["run", "population"] = "run"
     apart: float = 0.95
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The curves that it reads."""
+        return curve_columns(self.measure, *self.against)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs with curves and the measure, half of them on random labels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class InitialisationExplains:
     share: float = 0.5
     by: str = "init"
     width: int | None = None  # the runs of this width alone
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that repeat initialisations with several seeds of SGD."""

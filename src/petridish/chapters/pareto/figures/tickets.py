@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from petridish.figures.style import BLUE, GREY, ORANGE, caption, house_style, sample_label
+from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 MOST = 40  # curves a panel
 
 
+@reads(*curve_columns("test_error"))
 def ticket_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw test error over steps: wide networks, their tickets rewound, random neurons."""
     import polars as pl

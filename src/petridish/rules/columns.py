@@ -1,0 +1,41 @@
+"""Which curves, arrays and weights the rules, figures and tables of an experiment read.
+
+They are most of what a store holds, and few claims ask for them: a command decodes what is declared
+here and no more. A rule declares by an attribute `columns`, a function by `@reads(…)`; a part of
+one's own that declares nothing is given all that its runs keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def reads(*columns: str) -> Callable[[Function], Function]:
+    """Declare the curves, arrays and weights that a figure or a table reads."""
+
+    def declared(function: Function) -> Function:
+        vars(function)["columns"] = columns
+        return function
+
+    return declared
+
+
+def curve_columns(*names: str) -> tuple[str, ...]:
+    """Return the columns of curves, and that of the steps at which they were measured."""
+    return ("curve.step", *(f"curve.{name}" for name in dict.fromkeys(names)))
+
+
+def columns_read(parts: Iterable[object]) -> tuple[str, ...] | Literal["all"]:
+    """Return the columns that rules, figures or tables read; "all" where one declares nothing."""
+    found: dict[str, None] = {}
+    for part in parts:
+        own = part.func if isinstance(part, partial) else part
+        columns = getattr(own, "columns", None)
+        if columns is None:
+            return "all"
+        found |= dict.fromkeys(columns)
+    return tuple(found)
