@@ -47,6 +47,7 @@ PREFIXED: dict[str, Any] = {
     "array": pl.Struct({"shape": pl.List(pl.Int64), "values": pl.List(pl.Float64)}),
     "final": pl.Float64,
     "reached": pl.Int64,
+    "drawn": pl.Int64,
 }
 Columns = Collection[str] | Literal["all"]
 """Which columns of curves, arrays and weights are meant."""
