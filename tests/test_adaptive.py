@@ -17,8 +17,10 @@ from petridish.rules.frontier import replayed_frontiers
 from petridish.statistics.estimate import anytime_interval, mean_difference, wilson_interval
 from petridish.statistics.trend import trend_test
 from petridish.store import Store
-from petridish.sweeps import Sweep, run_sweep
-from petridish.sweeps.adaptive import allocate, first_seeds, is_settled, looks, replay, seeds_wanted
+from petridish.sweeps import AtHalf, Sweep, run_sweep
+from petridish.sweeps.adaptive import first_seeds, is_settled, looks, seeds_wanted
+from petridish.sweeps.allocation import replay
+from petridish.sweeps.runner import outcomes
 from petridish.tasks import SparseParity
 from petridish.training import Data, RunSpec, Training
 
@@ -157,17 +159,17 @@ def test_an_adaptive_run_stops_at_settled_cells(tmp_path: Path) -> None:
     first = run_sweep(TINY, store, executor="inline", adaptive=True)
     table = store.read().table
     again = run_sweep(TINY, store, executor="inline", adaptive=True)
-    spent = replay(TINY, table)
+    spent = replay(TINY, table, AtHalf())
 
     assert (first.runs, first.done, first.skipped) == (40, 14, 0)
     assert table.group_by("data.m").len().sort("data.m")["len"].to_list() == [7, 7]
     assert (again.done, again.skipped) == (0, 14)
-    assert allocate(TINY, table).settled == allocate(TINY, table).cells == 2
+    assert AtHalf().search(TINY).settled(outcomes(table)) == 2
     assert spent is not None
     assert (spent.runs, spent.all_runs, spent.estimated) == (14, 40, 26)
     assert spent.model_steps == table["steps"].sum()
     assert spent.share == pytest.approx(7 / 20, rel=0.01)
-    assert replay(TINY, table.filter(pl.col("seed") < 5)) is None
+    assert replay(TINY, table.filter(pl.col("seed") < 5), AtHalf()) is None
 
 
 def test_a_full_run_after_an_adaptive_one_trains_the_rest(tmp_path: Path) -> None:

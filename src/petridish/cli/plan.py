@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from petridish.choices import describe
 from petridish.cli.common import (
     DEFAULT_STORE,
     Id,
@@ -39,10 +40,11 @@ def plan(
 ) -> int:
     """Price a sweep on this machine before it runs."""
     from petridish.store import Store
-    from petridish.sweeps.adaptive import replay
+    from petridish.sweeps.allocation import replay
     from petridish.sweeps.batches import check_all
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
+    from petridish.sweeps.runner import allocation_of
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
     check_all(spec for spec, _ in sweep.cells())
@@ -51,7 +53,8 @@ def plan(
     runs = sweep.among(reading.table)
     stored = len(runs)
     say_problems(reading)
-    spent = replay(sweep, runs) if adaptive else None
+    allocation = allocation_of(sweep, adaptive=adaptive)
+    spent = None if allocation is None else replay(sweep, runs, allocation)
     if adaptive and spent is None:
         raise UserError(
             f"The store {store} lacks runs that adaptive allocation would want, so that it cannot "
@@ -65,6 +68,7 @@ def plan(
                 "scale": scale,
                 "runs": cost.runs,
                 **({"parents": cost.parents} if cost.parents else {}),
+                **({"chosen": list(cost.chosen)} if cost.chosen else {}),
                 "model_steps": cost.model_steps,
                 "seconds": cost.seconds,
                 "jobs": cost.jobs,
@@ -74,6 +78,12 @@ def plan(
         )
         return exit_code(reading.problems)
     typer.echo(f"{experiment.id} at {scale} scale: {cost.runs} runs, {stored} of them stored")
+    if cost.chosen:
+        fewest, most = cost.chosen
+        typer.echo(
+            f"of which {describe(sweep.allocate)} makes {fewest} to {most} if it is clear which "
+            "succeed, and more if it is not; below is the price of the most"
+        )
     if cost.parents:
         typer.echo(f"and {cost.parents} runs from which these begin")
     typer.echo(f"{count(cost.model_steps)} model-steps if no run ends early")

@@ -226,6 +226,7 @@ def plain_sweep(sweep: Sweep) -> dict[str, Any]:
         "base": plain(sweep.base),
         "axes": axes,
         "also": [plain_sweep(part) for part in sweep.also],
+        **({} if sweep.allocate is None else {"allocate": plain(sweep.allocate)}),
     }
 
 
@@ -244,7 +245,8 @@ def read_sweep(written: dict[str, Any]) -> Sweep:
     axes = {
         path: _read_axis(values, hint_at(base, path)) for path, values in written["axes"].items()
     }
-    return Sweep(base, axes, tuple(map(read_sweep, written["also"])))
+    allocate = read(written["allocate"]) if "allocate" in written else None
+    return Sweep(base, axes, tuple(map(read_sweep, written["also"])), allocate)
 
 
 def _read_axis(values: Any, hint: Any) -> Sequence[Any]:

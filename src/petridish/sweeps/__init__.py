@@ -1,11 +1,17 @@
 """Grids of runs, and how they are carried out."""
 
+from petridish.sweeps.adaptive import AtHalf
+from petridish.sweeps.allocation import Allocates
 from petridish.sweeps.progress import Progress, make_progress
 from petridish.sweeps.runner import Summary, cores, run_sweep
 from petridish.sweeps.sweep import Sweep
+from petridish.sweeps.thresholds import FindThreshold
 from petridish.sweeps.userfile import load_user_file
 
 __all__ = [
+    "Allocates",
+    "AtHalf",
+    "FindThreshold",
     "Progress",
     "Summary",
     "Sweep",

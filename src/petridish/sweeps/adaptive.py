@@ -10,19 +10,21 @@ borrows from another: nothing is assumed of the frontier's shape, above all no m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import ceil, lgamma, log, pi
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.sweeps.sweep import Sweep
+from petridish.errors import UserError
+from petridish.sweeps.allocation import Allocates, Search, Solved
 from petridish.training import RunSpec, run_key
 
 if TYPE_CHECKING:
-    import polars as pl
+    from petridish.sweeps.sweep import Sweep
 
 LEVEL = 0.05  # probability that a cell whose success is exactly ½ is ever called settled
 
@@ -73,38 +75,53 @@ def seeds_wanted(outcomes: Sequence[bool | None], *, level: float = LEVEL) -> in
 
 
 @dataclass(frozen=True)
-class Allocation:
-    """What adaptive allocation wants next: the runs missing, and how many cells are settled."""
+class AtHalf(Allocates):
+    """Give further seeds to the cells of which it is unclear on which side of ½ success lies.
 
-    missing: dict[str, RunSpec]
-    cells: int
-    settled: int
+    `level` is the probability that a cell whose success is exactly ½ is ever called settled.
+    """
 
+    name: ClassVar[str] = "at_half"
 
-def allocate(sweep: Sweep, table: pl.DataFrame, *, level: float = LEVEL) -> Allocation:
-    """Give the runs that a sweep's cells want next, by key, from what is stored."""
-    solved = dict(zip(table["key"], table["outcome"] == "SOLVED", strict=True))
-    missing: dict[str, RunSpec] = {}
-    cells = settled = 0
-    for specs in _by_cell(sweep):
-        keys = [run_key(spec) for spec in specs]
-        outcomes = [solved.get(key) for key in keys]
-        wanted = seeds_wanted(outcomes, level=level)
-        lacking = {
-            key: spec
-            for key, spec in zip(keys[:wanted], specs, strict=False)
-            if solved.get(key) is None
-        }
-        missing |= lacking
-        cells += 1
-        solved_here = sum(map(bool, outcomes[:wanted]))
-        settled += not lacking and is_settled(solved_here, wanted, level=level)
-    return Allocation(missing, cells, settled)
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise UserError(f"AtHalf: level={self.level}. Give a probability between 0 and 1.")
+
+    def search(self, sweep: Sweep) -> SeedSearch:
+        """Lay the sweep out by cells."""
+        return SeedSearch(self.level, sweep)
 
 
-def _by_cell(sweep: Sweep) -> Iterator[list[RunSpec]]:
-    for spec, seeds in sweep.cells():
-        yield [replace(spec, seed=seed) for seed in seeds]
+class SeedSearch(Search):
+    """The cells of a sweep, each with its seeds in order."""
+
+    def __init__(self, level: float, sweep: Sweep) -> None:
+        self.level = level
+        self.cells = [
+            {run_key(each): each for each in (replace(spec, seed=seed) for seed in seeds)}
+            for spec, seeds in sweep.cells()
+        ]
+
+    def wanted(self, solved: Solved) -> dict[str, RunSpec]:
+        """Return the seeds that each cell lacks up to its next look."""
+        missing: dict[str, RunSpec] = {}
+        for cell in self.cells:
+            number = seeds_wanted([solved.get(key) for key in cell], level=self.level)
+            first = islice(cell.items(), number)
+            missing |= {key: spec for key, spec in first if key not in solved}
+        return missing
+
+    def settled(self, solved: Solved) -> int:
+        """Count the cells of which it is clear on which side of ½ their success lies."""
+        found = 0
+        for cell in self.cells:
+            outcomes = [solved.get(key) for key in cell]
+            seen = outcomes[: seeds_wanted(outcomes, level=self.level)]
+            whole = None not in seen
+            found += whole and is_settled(sum(map(bool, seen)), len(seen), level=self.level)
+        return found
 
 
 def first_seeds(outcome: NDArray[np.float64], *, level: float = LEVEL) -> NDArray[np.bool_]:
@@ -119,44 +136,3 @@ def first_seeds(outcome: NDArray[np.float64], *, level: float = LEVEL) -> NDArra
     ]
     made: NDArray[np.bool_] = np.arange(outcome.shape[-1]) < np.array(wanted)[:, None]
     return made.reshape(outcome.shape)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What adaptive allocation would have spent on a sweep, and what all its seeds cost.
-
-    `estimated` counts the runs that are not stored: they are taken to cost what the stored runs of
-    their cell cost on average.
-    """
-
-    runs: int
-    all_runs: int
-    model_steps: int
-    all_model_steps: int
-    estimated: int
-
-    @property
-    def share(self) -> float:
-        """Model-steps of the allocation, as a share of the whole sweep's."""
-        return self.model_steps / self.all_model_steps
-
-
-def replay(sweep: Sweep, table: pl.DataFrame, *, level: float = LEVEL) -> Replay | None:
-    """Replay the allocation on stored runs; None where a cell lacks runs that it would want."""
-    stored = table.select("key", "outcome", "steps").iter_rows()
-    known = {key: (outcome == "SOLVED", steps) for key, outcome, steps in stored}
-    runs = all_runs = spent = estimated = 0
-    whole = 0.0
-    for specs in _by_cell(sweep):
-        found = [known.get(run_key(spec)) for spec in specs]
-        wanted = seeds_wanted([run and run[0] for run in found], level=level)
-        made = [run[1] for run in found[:wanted] if run]
-        if len(made) < wanted:
-            return None
-        steps = [run[1] for run in found if run]
-        runs += wanted
-        all_runs += len(specs)
-        spent += sum(made)
-        whole += sum(steps) / len(steps) * len(specs)
-        estimated += len(specs) - len(steps)
-    return Replay(runs, all_runs, spent, round(whole), estimated)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 from petridish.models import MLP, FitsItself, Homogeneous
+from petridish.sweeps.allocation import simulate
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
@@ -37,7 +38,9 @@ CALIBRATION_SECONDS = 0.6
 class Price:
     """The cost of a sweep on this machine if no run ends early: an upper bound.
 
-    `parents` are further runs, from which those of the sweep begin.
+    `parents` are further runs, from which those of the sweep begin. Of a sweep that chooses its
+    runs, `chosen` are the fewest and the most of them if it is clear which succeed; model-steps and
+    seconds are those of the most.
     """
 
     runs: int
@@ -45,6 +48,7 @@ class Price:
     seconds: float
     jobs: int
     parents: int = 0
+    chosen: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,22 +136,40 @@ def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
 def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
-    total = sum(_cell_seconds(spec, len(seeds), rates, workers) for spec, seeds in sweep.cells())
-    parents = _parents(sweep)
-    cells = Counter(replace(spec, seed=0, restart=0) for spec in parents)
-    total += sum(_cell_seconds(spec, runs, rates, workers) for spec, runs in cells.items())
-    steps = sweep.model_steps + sum(spec.training.steps for spec in parents)
-    return Price(len(sweep), steps, total / workers, workers, len(parents))
+    if sweep.allocate is None:
+        needing = (spec for spec in sweep.cells() if parents_of(spec[0]))
+        runs = (replace(spec, seed=seed) for spec, seeds in needing for seed in seeds)
+        cells = [(spec, len(seeds)) for spec, seeds in sweep.cells()]
+        return _price(cells, _parents(runs), rates, workers)
+    search = sweep.allocate.search(sweep)
+    found = []
+    for scenario in search.scenarios():
+        made = simulate(search, scenario).values()
+        found.append(_price(_counted(made), _parents(made), rates, workers))
+    most = max(found, key=lambda each: each.seconds)
+    chosen = (min(each.runs for each in found), max(each.runs for each in found))
+    return replace(most, runs=len(sweep), chosen=chosen)
 
 
-def _parents(sweep: Sweep) -> list[RunSpec]:
-    """Return the runs that those of a sweep need and that are none of them, each once."""
-    by_key = {
-        run_key(child): child
-        for spec, seeds in sweep.cells()
-        if parents_of(spec)
-        for child in (replace(spec, seed=seed) for seed in seeds)
-    }
+def _price(
+    cells: Sequence[tuple[RunSpec, int]], parents: Sequence[RunSpec], rates: Rates, workers: int
+) -> Price:
+    """Price runs, given by cell and number, and those from which they begin."""
+    every = [*cells, *_counted(parents)]
+    seconds = sum(_cell_seconds(spec, runs, rates, workers) for spec, runs in every)
+    steps = sum(spec.training.steps * runs for spec, runs in every)
+    runs = sum(number for _, number in cells)
+    return Price(runs, steps, seconds / workers, workers, len(parents))
+
+
+def _counted(specs: Iterable[RunSpec]) -> list[tuple[RunSpec, int]]:
+    """Return how many runs there are of each cell."""
+    return list(Counter(replace(spec, seed=0, restart=0) for spec in specs).items())
+
+
+def _parents(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    """Return the runs that some runs need and that are none of them, each once."""
+    by_key = {run_key(spec): spec for spec in specs}
     every = (item for runs in with_parents(by_key).runs for item in runs.items())
     return [spec for key, spec in every if key not in by_key]
 

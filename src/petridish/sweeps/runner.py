@@ -11,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from petridish.choices import describe
 from petridish.errors import UserError, nearest
-from petridish.sweeps.adaptive import allocate
+from petridish.sweeps.adaptive import AtHalf
+from petridish.sweeps.allocation import Allocates
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
 from petridish.sweeps.generations import with_parents
@@ -22,6 +24,8 @@ from petridish.training import Outcome, RunSpec, forget_code, load_engine, run_k
 from petridish.training.chains import diverged
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from petridish.store import Store
 
 EXECUTORS = ("local", "inline")
@@ -75,7 +79,7 @@ def run_sweep(
         The file that declares the sweep's own classes, which workers must import.
     adaptive : bool
         Give further seeds only to the cells of which it is unclear on which side of ½ their
-        success lies (`petridish.sweeps.adaptive`).
+        success lies: the same as a sweep with ``allocate=AtHalf()``.
 
     Returns
     -------
@@ -90,12 +94,14 @@ def run_sweep(
     by_key = check_all(sweep.specs())
     workers = _executor(executor, jobs or cores(), user_file)
     shown = progress or Progress()
-    if not adaptive:
+    allocation = allocation_of(sweep, adaptive=adaptive)
+    if allocation is None:
         return run_specs(by_key, store, engine, workers, shown)
+    search = allocation.search(sweep)
     store.prepare()
     total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
     total = replace(total, skipped=len(store.keys() & by_key.keys()))
-    while missing := allocate(sweep, store.endings()).missing:
+    while missing := search.wanted(outcomes(store.endings())):
         more = run_specs(missing, store, engine, workers, shown)
         total = Summary(
             total.runs,
@@ -109,6 +115,21 @@ def run_sweep(
         if more.done - more.parents + more.skipped < more.runs:
             break  # stopped on the way
     return total
+
+
+def allocation_of(sweep: Sweep, *, adaptive: bool) -> Allocates | None:
+    """Return how the runs of a sweep are chosen, if not all are carried out."""
+    if adaptive and sweep.allocate is not None:
+        raise UserError(
+            f"--adaptive was given, and this sweep chooses its runs by "
+            f"{describe(sweep.allocate)} already. Leave --adaptive out."
+        )
+    return AtHalf() if adaptive else sweep.allocate
+
+
+def outcomes(endings: pl.DataFrame) -> dict[str, bool]:
+    """Return whether each stored run was solved, by key."""
+    return dict(zip(endings["key"], endings["outcome"] == Outcome.SOLVED.name, strict=True))
 
 
 def _executor(name: str, jobs: int, user_file: Path | None) -> Executor:

@@ -13,6 +13,7 @@ import numpy as np
 from petridish.choices import Offered, describe, parse_setting, split
 from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model, usual_start
+from petridish.sweeps.allocation import Allocates
 from petridish.tasks import TASKS, Task
 from petridish.training import (
     ACCEPTS,
@@ -70,12 +71,14 @@ class Sweep:
 
     An axis is a path into the spec with its values: ``{"model.width": (10, 100), "seed":
     range(10)}`` is a sweep of 20 runs. `also` are further grids that belong to it: what is to be
-    compared need not be one product.
+    compared need not be one product. `allocate` chooses which of the runs are carried out, from how
+    others of them have ended; without it all are.
     """
 
     base: RunSpec
     axes: Mapping[str, Sequence[Any]]
     also: tuple[Sweep, ...] = ()
+    allocate: Allocates | None = None
 
     def __post_init__(self) -> None:
         axes = {axis: python_values(values) for axis, values in self.axes.items()}
@@ -86,6 +89,8 @@ class Sweep:
                 raise UserError(f"There is no axis called {axis!r}. {nearest(axis, known)}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
+        if self.allocate is not None:
+            self.allocate.check(self)
         if "init" not in axes:
             starts = {describe(usual_start(model)) for model in axes.get("model", ())}
             usual = self.base.init == usual_start(self.base.model)  # none was named
@@ -161,7 +166,8 @@ class Sweep:
             if not equals or not values:
                 raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
             axes[axis] = tuple(dict.fromkeys(values))
-        return Sweep(base, axes, tuple(part.narrowed(settings) for part in self.also))
+        also = tuple(part.narrowed(settings) for part in self.also)
+        return Sweep(base, axes, also, self.allocate)
 
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
