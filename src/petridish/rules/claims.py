@@ -9,6 +9,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from petridish.statistics.estimators import Estimate
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -47,14 +49,10 @@ class Finding:
 
     def numbers(self) -> str:
         """Write the estimate with its interval, as far as there are any."""
-        if math.isnan(self.estimate):
-            return "–"
-        if math.isnan(self.low):
-            return f"{self.estimate:.3g}"
-        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return Estimate(self.estimate, self.low, self.high).text
 
 
-class Rule(Protocol):
+class Judges(Protocol):
     """How a claim is judged. The level is the probability of a wrong verdict that it may risk."""
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
@@ -89,7 +87,7 @@ class Claim:
     ----------
     name, text, source : str
         A letter within its experiment, the sentence, and where it comes from.
-    rule : Rule
+    rule : Judges
         How it is judged.
     paper : str
         What the source reports, for a reader to set beside what was found here.
@@ -98,7 +96,7 @@ class Claim:
     name: str
     text: str
     source: str
-    rule: Rule
+    rule: Judges
     paper: str = ""
 
 
