@@ -126,8 +126,8 @@ def test_a_share_holds_the_shares_that_are_possible(pairs: list[Ends]) -> None:
     found = Share().estimate(known([pairs]), 0.9)  # type: ignore[list-item] # one side
 
     least, most = (int(sum(end)) for end in zip(*pairs, strict=True))
-    assert found.low == float(wilson_interval(least, len(pairs), level=0.9)[0])
-    assert found.high == float(wilson_interval(most, len(pairs), level=0.9)[1])
+    assert found.low == float(wilson_interval(least, len(pairs), coverage=0.9)[0])
+    assert found.high == float(wilson_interval(most, len(pairs), coverage=0.9)[1])
     assert found.value == most / len(pairs)
 
 

@@ -83,7 +83,7 @@ class Groks:
         every = sorted(delay for some in delays.values() for delay in some)
         share = f"{len(every)} of {solved} solved runs were at chance when they had fitted"
         if not every:
-            high = float(wilson_interval(0, solved, level=1 - level)[1])
+            high = float(wilson_interval(0, solved, coverage=1 - level)[1])
             judgement = Judgement.CONTRADICTED if high < self.rare else Judgement.UNDECIDED
             nan = math.nan
             return Finding(judgement, nan, nan, nan, quantity, solved, share)

@@ -89,8 +89,8 @@ class Share(Estimator):
                 )
         least, most = int(sample.low.sum()), int(sample.high.sum())
         low, high = (
-            wilson_interval(least, n, level=coverage),
-            wilson_interval(most, n, level=coverage),
+            wilson_interval(least, n, coverage=coverage),
+            wilson_interval(most, n, coverage=coverage),
         )
         return Estimate(most / n, float(low[0]), float(high[1]))
 

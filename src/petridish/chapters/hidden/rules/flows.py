@@ -342,7 +342,7 @@ class FirstGradientShowsTheParity(Simulated):
         rng = np.random.default_rng(0)
         found = top_k_trials(self.n, self.k, self.m_values, trials=self.trials, rng=rng)
         counts = found.sum(axis=0).astype(np.int64)
-        lows, highs = wilson_interval(counts, np.full(len(counts), self.trials), level=1 - level)
+        lows, highs = wilson_interval(counts, np.full(len(counts), self.trials), coverage=1 - level)
         enough = gap_samples(self.n, self.k, delta=1 - self.reliable)
         low, high = float(lows[-1]), float(highs[-1])
         judgement = Judgement.UNDECIDED
@@ -400,7 +400,7 @@ class FixedFeaturesStayAtChance:
         part = level / (1 + len(kinds))
         solved = int((trained["outcome"] == "SOLVED").sum())
         low_solved, high_solved = (
-            float(end) for end in wilson_interval(solved, len(trained), level=1 - part)
+            float(end) for end in wilson_interval(solved, len(trained), coverage=1 - part)
         )
         errors = {
             kind: seed_means(runs.filter(pl.col("features") == kind), missing=0.0) for kind in kinds
@@ -451,7 +451,7 @@ def _least_share(
     cells, texts = [], []
     for part in parts:
         solved, made = int((part["outcome"] == "SOLVED").sum()), len(part)
-        low, high = map(float, wilson_interval(solved, made, level=1 - level / len(parts)))
+        low, high = map(float, wilson_interval(solved, made, coverage=1 - level / len(parts)))
         cells.append((solved / made, low, high))
         where = ", ".join(_written(name, part[name][0]) for name in by)
         texts.append(f"{where}: {solved} of {made}")

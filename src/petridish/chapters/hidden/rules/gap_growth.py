@@ -71,7 +71,7 @@ class GapComparable(Simulated):
         if not even:
             return nothing(quantity, "majority has a gap for even k alone: name one")
         low, high = wilson_interval(
-            np.array(list(even.values())), self.trials, level=1 - level / len(even)
+            np.array(list(even.values())), self.trials, coverage=1 - level / len(even)
         )
         worst = min(even, key=lambda case: even[case])
         remark = f"at {_case(worst)}, of {len(even)} cases"

@@ -96,7 +96,7 @@ class GrokkingBand:
             judgement = Judgement.SUPPORTED
         elif rare and learned:
             judgement = Judgement.CONTRADICTED
-        low, high = wilson_interval(cell.grokked, cell.runs, level=1 - level / len(found))
+        low, high = wilson_interval(cell.grokked, cell.runs, coverage=1 - level / len(found))
         first, last = cells[0], cells[-1]
         inside = [c.m for c in cells if c.grokked >= self.least * c.runs]
         band = f"from m = {inside[0]:g} to {inside[-1]:g}" if inside else "nowhere"
@@ -262,7 +262,7 @@ class _Group:
 
     def success(self, tail: float) -> tuple[float, float, float]:
         """Give the share solved, with bounds each of which misses with probability `tail`."""
-        return mean_share(self.solved, level=1 - 2 * tail)
+        return mean_share(self.solved, coverage=1 - 2 * tail)
 
     def mean_error(self, tail: float) -> tuple[float, float, float]:
         """Give the mean test error with Student's bounds over seeds, each missing at `tail`."""

@@ -54,17 +54,20 @@ class ConvergesUnderNoise:
             for p, row in cells.items()
         }
         bounds = {
-            p: exact_interval(*row[best[p]], level=1 - level / len(row)) for p, row in cells.items()
+            p: exact_interval(*row[best[p]], coverage=1 - level / len(row))
+            for p, row in cells.items()
         }
         solving = [
             p
             for p, row in cells.items()
-            if any(exact_interval(*c, level=1 - level / len(row))[0] > 0.5 for c in row.values())
+            if any(exact_interval(*c, coverage=1 - level / len(row))[0] > 0.5 for c in row.values())
         ]
         failing = [
             p
             for p, row in cells.items()
-            if all(exact_interval(*c, level=1 - level / len(cells))[1] < 0.5 for c in row.values())
+            if all(
+                exact_interval(*c, coverage=1 - level / len(cells))[1] < 0.5 for c in row.values()
+            )
         ]
         share = {p: row[best[p]][0] / row[best[p]][1] for p, row in cells.items()}
         judgement = Judgement.SUPPORTED if len(solving) == len(cells) else Judgement.UNDECIDED
@@ -73,7 +76,7 @@ class ConvergesUnderNoise:
         worst = min(failing or share, key=lambda p: share[p])
         low, high = bounds[worst]
         if worst in failing:
-            low, high = exact_interval(*cells[worst][best[worst]], level=1 - level / len(cells))
+            low, high = exact_interval(*cells[worst][best[worst]], coverage=1 - level / len(cells))
         remarks = [f"at p = {worst:g}, B = {best[worst]}"]
         remarks.append(
             "solved: " + ", ".join(f"p = {p:g} {share[p]:.0%} (B = {best[p]})" for p in cells)

@@ -81,7 +81,7 @@ class InitialisationExplains:
             return nothing(quantity, f"needs {FEWEST} initialisations with two seeds of SGD each")
         if times.unsolved > runs / 2:
             return nothing(quantity, f"{times.unsolved} of {runs} runs are not solved")
-        found = explained_share(times, level=1 - level)
+        found = explained_share(times, coverage=1 - level)
         least, most = int(min(times.runs)), int(max(times.runs))
         each = f"{least}" if least == most else f"{least} to {most}"
         remark = (

@@ -86,5 +86,5 @@ def _distances(shares: NDArray[np.float64], level: float) -> tuple[float, float]
     if shares.std() > 0:
         half = student_half_width(shares, 1 - level)
         return half, half
-    low, high = wilson_interval(shares.sum(), np.array(len(shares)), level=1 - level)
+    low, high = wilson_interval(shares.sum(), np.array(len(shares)), coverage=1 - level)
     return float(shares.mean() - low), float(high - shares.mean())
