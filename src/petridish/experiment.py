@@ -94,7 +94,12 @@ class Experiment:
                 for name, sweep in self.scales.items()
             },
             "claims": [
-                {"claim": claim.name, "text": claim.text, "source": claim.source}
+                {
+                    "claim": claim.name,
+                    "kind": claim.kind,
+                    "text": claim.text,
+                    "source": claim.source,
+                }
                 for claim in self.claims
             ],
         }

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
+from petridish.errors import nearest, require
 from petridish.statistics.estimators import Estimate
 
 if TYPE_CHECKING:
@@ -79,9 +80,17 @@ def _simulated(rule: Simulated, level: float) -> Finding:
     return rule.simulate(level)
 
 
+Kind = Literal["paper", "ours", "check"]
+CHECKED = {
+    Judgement.SUPPORTED: "check holds",
+    Judgement.CONTRADICTED: "check fails",
+    Judgement.UNDECIDED: "check open",
+}
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A statement that can come out false.
+    """A statement, and how it is judged.
 
     Attributes
     ----------
@@ -91,6 +100,9 @@ class Claim:
         How it is judged.
     paper : str
         What the source reports, for a reader to set beside what was found here.
+    kind : "paper", "ours" or "check"
+        The source's statement, no stronger and no weaker; a form or a question of our own; or a
+        statement that no run could contradict, which is shown and never counts as supported.
     """
 
     name: str
@@ -98,6 +110,13 @@ class Claim:
     source: str
     rule: Judges
     paper: str = ""
+    kind: Kind = "ours"
+
+    def __post_init__(self) -> None:
+        require(
+            self.kind in get_args(Kind),
+            f"Claim: kind={self.kind!r}. {nearest(str(self.kind), get_args(Kind))}",
+        )
 
 
 @dataclass(frozen=True)
@@ -108,11 +127,18 @@ class Verdict:
     finding: Finding
     level: float
 
+    @property
+    def word(self) -> str:
+        """What is said of the claim: a check holds, fails or is open, and is never supported."""
+        judgement = self.finding.judgement
+        return CHECKED[judgement] if self.claim.kind == "check" else judgement.value
+
     def as_json(self) -> dict[str, Any]:
         """Give the verdict as JSON can hold it: no NaN and no infinity."""
         finding = self.finding
         return {
             "claim": self.claim.name,
+            "kind": self.claim.kind,
             "verdict": finding.judgement.value,
             "estimate": _finite(finding.estimate),
             "low": _finite(finding.low),
@@ -131,8 +157,8 @@ class Verdict:
         numbers = finding.numbers()
         remark = f"; {finding.remark}" if finding.remark else ""
         return (
-            f"({self.claim.name}) {finding.judgement.value.upper()}: {finding.quantity} = {numbers}"
-            f", n = {finding.n}, level {self.level:.3g}{remark}"
+            f"({self.claim.name}, {self.claim.kind}) {self.word.upper()}: {finding.quantity} = "
+            f"{numbers}, n = {finding.n}, level {self.level:.3g}{remark}"
         )
 
 

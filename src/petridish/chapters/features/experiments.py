@@ -221,6 +221,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. 7.1",
             ReachesMargin(),
             "The network asymptotically reaches the maximum margin √(2/27) / (√p (p − 1)).",
+            kind="paper",
         ),
         Claim(
             "F",
@@ -228,6 +229,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. 7.4c",
             NeuronsShare("one feature"),
             "The final maximum power is almost exactly 1 for all the neurons.",
+            kind="paper",
         ),
         Claim(
             "R",
@@ -235,6 +237,7 @@ ADDITION = Experiment(
             "TH Fig. 7.4b",
             PowerNear(0.85, 0.95),
             "The final maximum power is concentrated around 0.9.",
+            kind="paper",
         ),
         Claim(
             "P",
@@ -242,6 +245,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7",
             NeuronsShare("phases"),
             "Every network of maximum margin has it; no figure.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -249,6 +253,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. D.1",
             EveryFeature(),
             "At least one neuron uses each frequency.",
+            kind="ours",
         ),
         Claim(
             "U",
@@ -256,6 +261,7 @@ ADDITION = Experiment(
             "TH Fig. D.1",
             NearUniform(),
             "The final distribution across frequencies is close to uniform.",
+            kind="paper",
         ),
     ),
     figures={
@@ -285,6 +291,7 @@ PARITY = Experiment(
             "TH Theorem 7.8, Fig. 7.5b",
             ReachesMargin(),
             "The network approaches the theoretical maximum margin.",
+            kind="paper",
         ),
         Claim(
             "S",
@@ -292,6 +299,7 @@ PARITY = Experiment(
             "TH Theorem 7.8, Fig. 7.5a",
             NeuronsShare("support"),
             "The support of every u is S.",
+            kind="paper",
         ),
         Claim(
             "E",
@@ -299,6 +307,7 @@ PARITY = Experiment(
             "TH Theorem 7.8",
             NeuronsShare("sizes"),
             "|u_j| = ‖w‖ for every j in S.",
+            kind="paper",
         ),
         Claim(
             "C",
@@ -306,6 +315,7 @@ PARITY = Experiment(
             "TH Theorem 7.8",
             NeuronsShare("signs"),
             "w lies in the span of (1, −1), and (Π u_j)(w · (1, −1)) ≥ 0.",
+            kind="paper",
         ),
     ),
     figures={"neurons": parity_neurons, "margin": margin_curves},
@@ -340,6 +350,7 @@ GROUPS = Experiment(
             ReachesMargin(),
             "The margin approaches 2/(3√(3|G|)) / Σ d^2.5. Where the theorem does not apply, γ* is "
             "that of docs/theory-margins.md.",
+            kind="paper",
         ),
         Claim(
             "F",
@@ -347,6 +358,7 @@ GROUPS = Experiment(
             "TH Theorem 7.9, Fig. 7.6d",
             NeuronsShare("one feature"),
             "Towards the end all neurons are concentrated in a single representation.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -354,6 +366,7 @@ GROUPS = Experiment(
             "TH Theorem 7.9",
             EveryFeature(),
             "At least one neuron for each representation but the trivial one.",
+            kind="ours",
         ),
         Claim(
             "O",
@@ -361,6 +374,7 @@ GROUPS = Experiment(
             "TH Fig. 7.6b, D.2b, D.3b",
             OrderedByDimension(),
             "Higher dimensional representations have more neurons.",
+            kind="paper",
         ),
     ),
     figures={"representations": representations, "margin": margin_curves},
@@ -391,6 +405,7 @@ CONSTRUCTIONS = Experiment(
                 ("S3", "S4", "D5", "Z2xS3", "A4", "A5", "Q8"),
             ),
             "Theorem 7.7's network has 4(p − 1) neurons.",
+            kind="check",
         ),
         Claim(
             "D",
@@ -398,6 +413,7 @@ CONSTRUCTIONS = Experiment(
             "TH §D.4",
             DenseFallsShort(EXACT[1:]),
             "Sparsity in Fourier space is not present in every correct classifier.",
+            kind="check",
         ),
         Claim(
             "T",
@@ -405,6 +421,7 @@ CONSTRUCTIONS = Experiment(
             "TH §D.4",
             TrainedBeatDense(),
             "It has no behavioural similarity to the solutions reached by standard training.",
+            kind="paper",
         ),
     ),
     figures={"constructions": constructions, "margin": margin_curves},

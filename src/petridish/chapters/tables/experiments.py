@@ -282,6 +282,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (2T)",
                 WidthHelps(),
                 "Width yields nearly monotonic end-to-end benefits (Fig. 3, Fig. 6).",
+                kind="paper",
             ),
             Claim(
                 "3T",
@@ -289,6 +290,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (3T)",
                 SparseHelps(),
                 "Sparse axis-aligned initialisation sometimes improves performance.",
+                kind="ours",
             ),
             Claim(
                 "3S",
@@ -296,6 +298,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (3T)",
                 MostAtSmallSamples(),
                 "The effect is especially pronounced on tables downsampled by orders of magnitude.",
+                kind="paper",
             ),
             Claim(
                 "RF",
@@ -303,6 +306,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF App. C.3, Table 2",
                 Competitive(family="mlp", than="random_forest"),
                 "Wide or sparsely initialised MLPs are competitive with tree-based methods.",
+                kind="ours",
             ),
             Claim(
                 "RB",
@@ -310,6 +314,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2, Fig. 3",
                 SometimesBeats(family="mlp", than="random_forest"),
                 "In some settings the best MLPs outperform tuned random forests.",
+                kind="paper",
             ),
         ),
         figures={
@@ -382,12 +387,14 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 "tables that took no part in its choice.",
                 "beyond PF §4.2",
                 LowerError("sparse_mlp", "random_forest", tasks=CONFIRMATION, samples=between),
+                kind="ours",
             ),
             Claim(
                 "P",
                 "It errs less there than the best of the paper's networks that were run.",
                 "beyond PF §4.2",
                 LowerError("sparse_mlp", "mlp", tasks=CONFIRMATION, samples=between),
+                kind="ours",
             ),
             Claim(
                 "B",
@@ -396,6 +403,7 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 LowerError(
                     "sparse_mlp", "lightgbm", tasks=CONFIRMATION, samples=between, margin=1.0
                 ),
+                kind="ours",
             ),
             Claim(
                 "N",
@@ -404,6 +412,7 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 LowerError(
                     "sparse_mlp", "realmlp", tasks=CONFIRMATION, samples=between, margin=1.0
                 ),
+                kind="ours",
             ),
         ),
         figures={"errors": method_errors, "ranks": critical_difference},

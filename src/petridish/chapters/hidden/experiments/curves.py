@@ -298,6 +298,7 @@ CURVES = Experiment(
             HasPlateau(),
             "Long durations of seemingly no progress, followed by rapid decrease, for almost all "
             "architectures.",
+            kind="paper",
         ),
         Claim(
             "L",
@@ -305,6 +306,7 @@ CURVES = Experiment(
             "HP §3.1, App. B.3.8",
             NoPlateau(),
             "For (v) and (vi) the plateau is absent.",
+            kind="paper",
         ),
     ),
     figures={"curves": configuration_curves},
@@ -322,6 +324,7 @@ PROGRESS = Experiment(
             "HP §5, App. B.3.3",
             ProgressPredicts(),
             "ρ(w_0:t) = ‖w_t − w_0‖_∞ is a progress measure.",
+            kind="paper",
         ),
         Claim(
             "S",
@@ -330,6 +333,7 @@ PROGRESS = Experiment(
             ProgressSeparates(),
             "ρ is clearly distinguishable from unbiased random walks while loss and accuracy show "
             "no progress.",
+            kind="ours",
         ),
     ),
     figures={"progress": progress_curves, "prediction": prediction_scatter},
@@ -347,6 +351,7 @@ NOISE = Experiment(
             "HP App. B.3.6, Fig. B.12",
             ConvergesUnderNoise(),
             "The models learn the features and converge, even with 49 % of labels flipped.",
+            kind="paper",
         ),
     ),
     figures={"noise": noise_curves},

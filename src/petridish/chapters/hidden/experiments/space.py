@@ -260,6 +260,7 @@ SPACE = Experiment(
             "HP §3.1",
             RobustSpace(),
             "So in all combinations of n, k, batch size, initialisation, loss and architecture.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -267,6 +268,7 @@ SPACE = Experiment(
             "HP §3.1, Fig. B.5",
             ScalingTable(init="uniform"),
             "t_c ≤ c·n^(αk) ≤ 10^5 for small constants c, α of the architecture.",
+            kind="ours",
         ),
     ),
     figures={
@@ -288,6 +290,7 @@ GROKKING = Experiment(
             "HP App. B.3.5, Fig. B.11",
             GrokkingBand(),
             "Between samples too small and samples large enough, curves show grokking.",
+            kind="paper",
         ),
         Claim(
             "W",
@@ -295,6 +298,7 @@ GROKKING = Experiment(
             "HP App. B.3.5, Fig. B.11",
             DecayWidens(),
             "Larger λ improves generalisation, but can cause optimisation to fail.",
+            kind="paper",
         ),
     ),
     figures={"curves": grokking_grid, "map": grokking_map},
@@ -314,6 +318,7 @@ DEPTH = Experiment(
             DepthDecides(),
             "All of 10 runs converged for L = 3, k ≤ 4 and L = 4, k ≤ 6; L = 2, k ≥ 3 and L = 3, "
             "k ≥ 5 failed.",
+            kind="ours",
         ),
         Claim(
             "G",
@@ -321,6 +326,7 @@ DEPTH = Experiment(
             "HP App. B.3.7",
             GreedyStaysAtChance(),
             "Layer by layer the population gradient is 0.",
+            kind="paper",
         ),
     ),
     figures={"depth": depth_table},

@@ -85,6 +85,7 @@ GAPS = Experiment(
             GapComparable(),
             "For uniform and Gaussian weights and for sinusoidal neurons the gaps are comparable "
             "to majority's with non-negligible probability, at n = 15.",
+            kind="check",
         ),
         Claim(
             "G",
@@ -92,6 +93,7 @@ GAPS = Experiment(
             "HP App. B.3.1, Fig. B.8 right",
             GapGrows(),
             "Training a sinusoidal neuron amplifies the gap that it starts with.",
+            kind="paper",
         ),
     ),
     figures={"gaps": gap_histograms, "paths": gap_paths},
@@ -151,6 +153,7 @@ DISJOINT = Experiment(
                 "HP Thm 5.7",
                 PlateauShare(k, (16, 32, 64, 128, 256, 512)),
                 "T(0.49) / T(0) ≥ 1 − O(n'^(1 − k/2)).",
+                kind="check",
             )
             for k in (3, 4)
         ),
@@ -160,6 +163,7 @@ DISJOINT = Experiment(
             "HP Thm 5.8",
             LearnsDisjoint(),
             "With an adaptive rate the error falls below ε within about n'^(2k − 1) steps.",
+            kind="ours",
         ),
         Claim(
             "P",
@@ -167,6 +171,7 @@ DISJOINT = Experiment(
             "HP Fig. B.1 right",
             PlateauOfSGD(),
             "The curve of a run with B = 1 has a long plateau.",
+            kind="ours",
         ),
     ),
     figures={"flow": flow_curves},
@@ -277,6 +282,7 @@ ONE_STEP = Experiment(
                 n=31, k=2, m_values=(30, 100, 300, 1_000, 3_000, 10_000), trials=200
             ),
             "S is recovered from a batch of order log(n)/γ² examples.",
+            kind="check",
         ),
         Claim(
             "L",
@@ -284,6 +290,7 @@ ONE_STEP = Experiment(
             "HP Thm 5.5",
             OneStepRecovers(),
             "SGD with the hinge loss reaches any loss ε from the symmetric ±1 start.",
+            kind="ours",
         ),
         Claim(
             "K",
@@ -291,6 +298,7 @@ ONE_STEP = Experiment(
             "HP Thm 5.6",
             FixedFeaturesStayAtChance(),
             "No fixed embedding of dimension below about C(n, k) represents all parities.",
+            kind="ours",
         ),
     ),
     figures={"one-step": one_step_curves},

@@ -225,6 +225,7 @@ SCALING = Experiment(
             "HP §3.1, Figs 5.1 right, B.6",
             ScalesAsPowerOfN(),
             "Power laws t_c ∝ n^(αk) with small α for all configurations at small n.",
+            kind="ours",
         ),
         Claim(
             "E",
@@ -232,6 +233,7 @@ SCALING = Experiment(
             "HP §3.2, Fig. 5.2 right",
             Elbow(),
             "For larger n the power law ceases to hold: the slope increases.",
+            kind="ours",
         ),
     ),
     figures={"scaling": scaling_curves},
@@ -250,6 +252,7 @@ LUCK = Experiment(
             "HP §3.2, Fig. 5.2 left",
             NoEarlyConvergence(),
             "No successes near t = 0 over 10^6 trials; random search would be geometric.",
+            kind="ours",
         ),
         Claim(
             "H",
@@ -257,6 +260,7 @@ LUCK = Experiment(
             "HP Fig. 5.2 left",
             HeavyUpperTail(),
             "Heavy upper tails.",
+            kind="ours",
         ),
     ),
     figures={"times": time_histograms},
@@ -277,6 +281,7 @@ STARTS = Experiment(
                 InitialisationExplains(width=width),
                 "Loss curves and times depend heavily on the initialisation, and are concentrated "
                 "given it.",
+                kind="paper",
             )
             for width in (10, 100)
         ),
@@ -296,6 +301,7 @@ WIDTH = Experiment(
             "HP App. B.3.4, Fig. B.10",
             NoParallelSpeedup(),
             "Times plateau at large width; there are no parallel speed-ups.",
+            kind="paper",
         ),
         Claim(
             "T",
@@ -303,6 +309,7 @@ WIDTH = Experiment(
             "HP App. B.3.4",
             UpperTailShrinks(),
             "A benefit of width is variance reduction: long times are mitigated.",
+            kind="paper",
         ),
     ),
     figures={"widths": width_boxes},
