@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
-from petridish.rules.claims import Claim, Finding, Verdict, nothing
+from petridish.rules.claims import Claim, Finding, Verdict, columns_of, nothing
+from petridish.rules.declared import check_rule
 from petridish.sweeps import Sweep, load_user_file
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ class Experiment:
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
     tables : mapping of str to function
         Each makes a small table of the runs, to be read.
-    keeps : tuple of str
-        Curves and weights that a record keeps of the runs, because its claims are judged by them.
     located : function, optional
         Gives the same experiment on the data that are there, where its sweeps depend on them.
     """
@@ -52,7 +51,6 @@ class Experiment:
     level: float = 0.05
     user_file: Path | None = None
     tables: Mapping[str, Tabulate] = field(default_factory=dict)
-    keeps: tuple[str, ...] = ()
     located: Callable[[], Experiment] | None = None
 
     def sweep(self, scale: str) -> Sweep:
@@ -66,6 +64,19 @@ class Experiment:
     def default_scale(self) -> str:
         """Give the scale that is meant where none is named."""
         return "laptop" if "laptop" in self.scales else next(iter(self.scales))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules of the claims say they read; a record keeps these."""
+        return tuple(dict.fromkeys(name for c in self.claims for name in columns_of(c.rule)))
+
+    def check(self, sweep: Sweep) -> None:
+        """Refuse claims that speak of what the sweep does not have, before anything is judged."""
+        for claim in self.claims:
+            try:
+                check_rule(claim.rule, sweep)
+            except UserError as mistake:
+                raise UserError(f"{self.id} ({claim.name}): {mistake}") from mistake
 
     def judge(self, runs: pl.DataFrame) -> list[Verdict]:
         """Judge every claim from the runs of one scale."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +54,9 @@ def find_sweep(
     """Give an experiment, the scale meant, and its sweep with the user's settings."""
     experiment = find_experiment(name)
     scale = scale or experiment.default_scale()
-    return experiment, scale, experiment.sweep(scale).narrowed(settings or [])
+    sweep = experiment.sweep(scale).narrowed(settings or [])
+    experiment.check(sweep)
+    return experiment, scale, sweep
 
 
 def existing_store(folder: Path) -> Path:
@@ -65,7 +68,7 @@ def existing_store(folder: Path) -> Path:
     return folder
 
 
-def read_runs(folder: Path, *, curves: bool = False) -> Reading:
+def read_runs(folder: Path, *, curves: bool | Collection[str] = False) -> Reading:
     """Read a store, saying on standard error what had to be passed over."""
     from petridish.store import Store
 

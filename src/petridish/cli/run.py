@@ -61,7 +61,7 @@ def run(
         jobs=jobs,
         adaptive=adaptive,
     )
-    reading = read_runs(store, curves=sweep.keeps_curves)
+    reading = read_runs(store, curves=experiment.columns)
     runs = sweep.among(reading.table)
     verdicts = experiment.judge(runs)
     if json:

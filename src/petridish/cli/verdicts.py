@@ -28,7 +28,7 @@ def verdicts(
 ) -> int:
     """Judge the claims of an experiment from what is stored."""
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    reading = read_runs(store, curves=sweep.keeps_curves)
+    reading = read_runs(store, curves=experiment.columns)
     runs = chosen_runs(sweep, reading.table, name, store)
     found = experiment.judge(runs)
     if json:

@@ -64,12 +64,14 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
     """
     import polars as pl
 
+    from petridish.store.columns import is_kept
+
     left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
     dropped = [
         name
         for name in runs.columns
         if name in left_out
-        or ((name == "weights" or name.startswith("curve.")) and name not in keeps)
+        or (is_kept(name) and name.removesuffix(".of") not in keeps)  # weights with their names
         or (name not in ALWAYS and runs[name].is_null().all())
     ]
     order = [name for name in ("task", "init", "model.width", "data.m", "seed") if name in runs]
@@ -184,7 +186,7 @@ def write_record(
             text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
             (folder / name).write_text(text + "\n", encoding="utf-8")
             files.append(folder / name)
-        kept = slim(runs, experiment.keeps)
+        kept = slim(runs, experiment.columns)
         files += _write_runs(kept, folder)
         small = {"summary": summary(kept)}
         small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}

@@ -1,6 +1,6 @@
 """Claims, and the rules that judge them: tables in, findings out."""
 
-from petridish.rules.claims import Claim, Finding, Judgement, Judges, Verdict, nothing
+from petridish.rules.claims import Claim, Finding, Judgement, Judges, Reads, Verdict, nothing
 from petridish.rules.comparisons import BestOrTied
 from petridish.rules.layouts import Each, Layout, Paired, Sides, Trend
 from petridish.rules.measures import (
@@ -45,6 +45,7 @@ __all__ = [
     "Quicker",
     "RatioOfMedians",
     "ReachedAt",
+    "Reads",
     "Rule",
     "Share",
     "Sides",

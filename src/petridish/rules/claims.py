@@ -60,6 +60,32 @@ class Judges(Protocol):
         """Judge from the runs of a sweep."""
 
 
+class Reads(ABC):
+    """A rule that says what it reads beside how runs ended: curves, weights, metrics of one's own.
+
+    What it names is read from a store for its verdict, and kept by a record. A rule that is no
+    `Reads` is given neither curves nor weights.
+    """
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The fields of which it takes the best value, or keeps the values apart.
+
+        With "restart" among them, the restarts of a seed are not counted as seeds.
+        """
+        return ()
+
+
+def columns_of(rule: Judges) -> tuple[str, ...]:
+    """Return the columns that a rule says it reads."""
+    return rule.columns if isinstance(rule, Reads) else ()
+
+
 class Simulated(ABC):
     """A rule that judges from a simulation of its own, in which no run of the sweep takes part.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import wilson_interval
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def with_classes(table: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Groks:
+class Groks(Reads):
     """Some runs fit their sample long before their test error leaves chance, and then solve it.
 
     A run counts if its training error was at most `fitted` while its test error was still at least
@@ -57,6 +57,8 @@ class Groks:
     contradicted if runs were solved from a sample and none counts, so that their share is below
     `rare`.
     """
+
+    columns = ("curve.step", "curve.train_error", "curve.test_error")
 
     fitted: float = 0.01
     chance: float = 0.45

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from petridish.errors import require
-from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.rules.layouts import Group, Layout
-from petridish.rules.measures import Measure
+from petridish.rules.measures import BestOf, Measure
 from petridish.statistics.estimators import Estimate, Estimator
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MOST_NAMED = 12  # groups in a remark
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Reads):
     """A number above, below or between what the claim says, in every group or in some.
 
     ``Rule(SolvedAt(), Paired("two step", "network", by="ratio"), Median(), below=1.0)`` says that
@@ -70,6 +70,12 @@ class Rule:
         """The columns of a table that it reads, arms apart."""
         layout = (name for name in (*self.layout.conditions, *self.layout.only) if name != "arm")
         return tuple(dict.fromkeys((*self.measure.columns, *layout, "seed")))
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The fields of which it takes the best value, or keeps the values apart."""
+        best = (self.measure.over,) if isinstance(self.measure, BestOf) else ()
+        return (*best, *self.layout.conditions, *self.layout.only)
 
     @property
     def arms(self) -> tuple[str, ...]:

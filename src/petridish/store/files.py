@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +102,10 @@ class Store:
             ) from error
         return path
 
-    def read(self, *, curves: bool = False) -> Reading:
+    def read(self, *, curves: bool | Collection[str] = False) -> Reading:
         """Read every shard; a torn or foreign file is passed over, and named.
 
-        Curves and weights are read if they are asked for.
+        Curves and weights are read if they are asked for: all of them, or by their columns.
         """
         tables: list[pl.DataFrame] = []
         problems: list[str] = []
@@ -158,11 +158,18 @@ class _Shard:
         """Decode some columns."""
         return pl.read_parquet(io.BytesIO(self.content), columns=list(names))
 
-    def ends(self, *, curves: bool) -> pl.DataFrame:
+    def ends(self, *, curves: bool | Collection[str]) -> pl.DataFrame:
         """Decode what a run became, its cell and its seed, and curves and weights if asked for."""
         # Shards of schema 2 have the whole spec of each run instead of its cell.
         wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
-        wanted |= {name for name in self.names if is_measured(name) or (curves and is_kept(name))}
+        asked = (
+            {name.removesuffix(".of") for name in self.names} if curves is True else curves or ()
+        )
+        wanted |= {
+            name
+            for name in self.names
+            if is_measured(name) or (is_kept(name) and name.removesuffix(".of") in asked)
+        }
         names = [name for name in self.names if name in wanted]
         table = self.columns(*names).with_columns(pl.col("seed").cast(SEED["seed"]))
         if "engine_version" not in self.names:

@@ -200,7 +200,6 @@ def moduli(
     )
 
 
-KEPT = ("curve.step", "curve.normalised_margin", "weights")
 TABLES = {"margins": margin_table, "features": feature_table, "neurons": neuron_table}
 
 ADDITION = Experiment(
@@ -272,7 +271,6 @@ ADDITION = Experiment(
         "phases": phase_relation,
     },
     tables=TABLES,
-    keeps=KEPT,
 )
 
 PARITY = Experiment(
@@ -320,7 +318,6 @@ PARITY = Experiment(
     ),
     figures={"neurons": parity_neurons, "margin": margin_curves},
     tables={"margins": margin_table, "neurons": neuron_table},
-    keeps=KEPT,
 )
 
 GROUPS = Experiment(
@@ -379,7 +376,6 @@ GROUPS = Experiment(
     ),
     figures={"representations": representations, "margin": margin_curves},
     tables=TABLES,
-    keeps=KEPT,
 )
 
 EXACT = (3, 5, 7, 11, 23, 71)
@@ -426,5 +422,4 @@ CONSTRUCTIONS = Experiment(
     ),
     figures={"constructions": constructions, "margin": margin_curves},
     tables=TABLES,
-    keeps=KEPT,
 )

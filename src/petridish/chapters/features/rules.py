@@ -22,7 +22,7 @@ from petridish.chapters.features.networks import (
     networks,
     theory_shares,
 )
-from petridish.rules.claims import Finding, Judgement, Simulated, by_interval, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, Simulated, by_interval, nothing
 from petridish.statistics.estimate import student_half_width
 
 if TYPE_CHECKING:
@@ -122,8 +122,14 @@ def _short(value: float) -> str:
     return f"1 − {1 - value:.1g}" if 0.995 < value < 1 - 1e-9 else f"{value:.3g}"
 
 
+class _OfNetworks(Reads):
+    """A rule about trained networks: their weights, and the margin on their way."""
+
+    columns = ("curve.step", "curve.normalised_margin", "weights")
+
+
 @dataclass(frozen=True)
-class ReachesMargin:
+class ReachesMargin(_OfNetworks):
     """The normalised margin ends above `bound` of the theorem's maximum γ*, on every task.
 
     One ratio γ/γ* a run, at its last look, with Student's interval over the runs of a task. The
@@ -165,7 +171,7 @@ QUANTITY: dict[Trait, str] = {
 
 
 @dataclass(frozen=True)
-class NeuronsShare:
+class NeuronsShare(_OfNetworks):
     r"""More than `bound` of the neurons have a trait, on every task.
 
     Each neuron counts by its share of :math:`\|\theta\|_{2,\nu}^\nu`. One share a run, with
@@ -197,7 +203,7 @@ class NeuronsShare:
 
 
 @dataclass(frozen=True)
-class PowerNear:
+class PowerNear(_OfNetworks):
     """The mean over neurons of the maximum normalised power of u lies between two bounds.
 
     One mean a run, with Student's interval over the runs; supported if the interval lies between
@@ -233,7 +239,7 @@ class PowerNear:
 
 
 @dataclass(frozen=True)
-class EveryFeature:
+class EveryFeature(_OfNetworks):
     """Every frequency or representation that a maximum margin needs is there, on every task.
 
     One number a run: the share of the norm that the neurons settled in a feature have, over its
@@ -267,7 +273,7 @@ def _fewest(network: Network) -> int:
 
 
 @dataclass(frozen=True)
-class NearUniform:
+class NearUniform(_OfNetworks):
     """Neurons spread over the frequencies about evenly: the distance to evenness is below `bound`.
 
     One distance in total variation a run: the share of neurons that would have to move. Neurons
@@ -298,7 +304,7 @@ def _evenness(network: Network) -> float:
 
 
 @dataclass(frozen=True)
-class OrderedByDimension:
+class OrderedByDimension(_OfNetworks):
     """Representations of larger dimension have more neurons.
 
     One share a run: of the pairs of representations that differ in dimension, those in which the
@@ -415,7 +421,7 @@ class DenseFallsShort(Simulated):
 
 
 @dataclass(frozen=True)
-class TrainedBeatDense:
+class TrainedBeatDense(_OfNetworks):
     """Trained networks have larger margins than the dense one: γ/γ* less its own, on every task."""
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from petridish.models import MLP, DisjointPolyNet, SymmetricSigns, Tangent
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, Simulated, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, Simulated, nothing
 from petridish.rules.specs import where, with_specs
 from petridish.statistics.estimate import student_half_width, wilson_interval
 from petridish.training import Correlation, RunSpec
@@ -189,7 +189,7 @@ class LearnsDisjoint:
 
 
 @dataclass(frozen=True)
-class PlateauOfSGD:
+class PlateauOfSGD(Reads):
     """SGD with B = 1 spends most of its time to solution at an error of 0.49 or more [HP Fig. B.1].
 
     Read off the runs' curves: each look stands for the steps to the next one, so that the noise of
@@ -199,6 +199,8 @@ class PlateauOfSGD:
     Supported above `share`, contradicted below; undecided if less than half of the runs there were
     solved, since the time to solution of the others is not known.
     """
+
+    columns = ("curve.step", "curve.test_error")
 
     share: float = 0.5
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Simulated, by_interval, nothing
+from petridish.rules.claims import Finding, Reads, Simulated, by_interval, nothing
 from petridish.statistics.estimate import median_interval, wilson_interval
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _case(case: tuple[int, str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class GapGrows:
+class GapGrows(Reads):
     """The Fourier gap is larger at the end of a run's plateau than at its start.
 
     A run's plateau ends at its last look before the test error first falls below `until`; for a run
@@ -117,6 +117,8 @@ class GapGrows:
     within : tuple of str
         Columns that tell strata apart; within one, runs differ in their seed alone.
     """
+
+    columns = ("curve.test_error", "curve.fourier_gap")
 
     until: float = 0.45
     within: tuple[str, ...] = ("task", "model")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import exact_interval
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ConvergesUnderNoise:
+class ConvergesUnderNoise(Reads):
     """Networks solve the parity from labels flipped with any probability p < ½ [HP B.3.6].
 
     A run is solved when it reaches its target error on the clean held-out sample. For each p the
@@ -31,6 +31,8 @@ class ConvergesUnderNoise:
     solved out of five than they can. The estimate is the least of the best shares. What is not
     solved within its budget may be later: the remark says how far such runs came.
     """
+
+    columns = ("curve.test_error",)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs at several noise levels and batch sizes."""

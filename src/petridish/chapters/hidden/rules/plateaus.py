@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from petridish.chapters.hidden.rules.architectures import NAMES, in_order, with_architectures
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import median_interval
 from petridish.statistics.transitions import (
     grokking_delay,
@@ -111,7 +111,7 @@ def full_name(architecture: str) -> str:
 
 
 @dataclass(frozen=True)
-class HasPlateau:
+class HasPlateau(Reads):
     """All architectures but the `exceptions` spend most of their time at chance [HP §3.1].
 
     For every configuration, the median over its runs of the fraction of time spent with an error
@@ -127,6 +127,8 @@ class HasPlateau:
     about all cannot be supported.
     """
 
+    columns = ("curve.step", "curve.test_error")
+
     exceptions: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5
 
@@ -140,7 +142,7 @@ class HasPlateau:
 
 
 @dataclass(frozen=True)
-class NoPlateau:
+class NoPlateau(Reads):
     """These architectures leave chance early: most of their time is not a plateau [HP §3.1, B.3.8].
 
     As `HasPlateau` the other way round: supported if the median fraction of every configuration
@@ -148,6 +150,8 @@ class NoPlateau:
     `at_least` asks about some configurations alone: {"training.batch_size": 32} about those with
     batches of 32 and more, as Fig. B.13 says that large batches make the plateau vanish.
     """
+
+    columns = ("curve.step", "curve.test_error")
 
     architectures: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5

@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.watched import (
     WatchedRun,
     watched_pairs,
 )
-from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.claims import Finding, Reads, by_interval, nothing
 from petridish.statistics.transitions import CHANCE
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class ProgressPredicts:
+class ProgressPredicts(Reads):
     r"""ρ at a plateau time predicts the remaining time, out of sample [HP §5, B.3.3].
 
     The seeds are cut in halves, each of which predicts the other. One half chooses the time t*, a
@@ -106,6 +106,12 @@ class ProgressPredicts:
     measure: str = MOVEMENT
     against: tuple[str, ...] = (LOSS, ERROR)
     share: float = 0.5
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The curves that it reads."""
+        names = ("step", self.measure, *self.against, ERROR)
+        return tuple(dict.fromkeys(f"curve.{name}" for name in names))
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs with curves and the measure."""

@@ -18,7 +18,7 @@ from petridish.chapters.hidden.rules.watched import (
     WatchedRun,
     watched_pairs,
 )
-from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.claims import Finding, Reads, by_interval, nothing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +30,7 @@ FEWEST_PAIRS = 10  # seeds: of fewer a bootstrap knows too little
 
 
 @dataclass(frozen=True)
-class ProgressSeparates:
+class ProgressSeparates(Reads):
     """ρ tells training on a parity from training on noise before loss and error do [HP §5, B.3.3].
 
     At each look, the share of runs on random labels that have a smaller ρ than a parity run, or a
@@ -51,6 +51,12 @@ class ProgressSeparates:
     against: tuple[str, ...] = (LOSS, ERROR)
     unit: Literal["run", "population"] = "run"
     apart: float = 0.95
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The curves that it reads."""
+        names = ("step", self.measure, *self.against, ERROR)
+        return tuple(dict.fromkeys(f"curve.{name}" for name in names))
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs with curves and the measure, half of them on random labels."""
