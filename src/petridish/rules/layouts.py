@@ -289,7 +289,7 @@ def _lay_out(
     """Lay runs out by groups, sides and seeds, the best of several where the measure takes it."""
     known = measure.known(table)
     counted = known.there
-    _refuse_doubles(table, measure, (*by, *along))
+    _refuse_doubles(table.filter(counted), measure, (*by, *along))
     groups, group = ordered(table, by, _sortable)
     sides, side = ordered(table, along, _sortable)
     seeds, seed = ordered(table, ("seed",))

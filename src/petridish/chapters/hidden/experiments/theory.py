@@ -16,7 +16,7 @@ from petridish.chapters.hidden.rules.flows import (
     PlateauOfSGD,
     PlateauShare,
 )
-from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrows
+from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrowth
 from petridish.experiment import Experiment
 from petridish.models import (
     Constant,
@@ -27,7 +27,7 @@ from petridish.models import (
     Tangent,
     TangentStart,
 )
-from petridish.rules.claims import Claim
+from petridish.rules import Claim, Each, Median, Rule
 from petridish.sweeps import Sweep
 from petridish.tasks import SparseParity
 from petridish.theory import majority_coefficient
@@ -91,7 +91,7 @@ GAPS = Experiment(
             "G",
             "The gap grows along the path of SGD, before the error leaves its plateau.",
             "HP App. B.3.1, Fig. B.8 right",
-            GapGrows(),
+            Rule(GapGrowth(), Each(("task", "model")), Median(), above=1.0),
             "Training a sinusoidal neuron amplifies the gap that it starts with.",
             kind="paper",
         ),
