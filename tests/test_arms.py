@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from petridish.errors import UserError
@@ -14,7 +15,7 @@ from petridish.models import MLP
 from petridish.publish.records import plain_sweep, read_record, read_sweep, write_record
 from petridish.rules import AtEnd, Claim, Median, Paired, Rule
 from petridish.store import Store
-from petridish.sweeps import Arms, Sweep, arm, run_sweep
+from petridish.sweeps import Arms, Sweep, arm, by_arm, joined, run_sweep
 from petridish.tasks import SparseParity
 from petridish.training import Data, Evaluation, RunSpec, Training, run_key
 
@@ -80,6 +81,23 @@ def test_a_table_knows_the_arms_of_its_runs(tmp_path: Path) -> None:
     assert str(refusal.value) == (
         "There is no arm called 'bath' among these runs. Did you mean both?"
     )
+
+
+def test_runs_are_laid_out_by_arm() -> None:
+    """One row per run and arm, of all arms or of some; none of a table without arms."""
+    table = pl.DataFrame({"arms": [["a"], ["a", "b"], ["c"]], "seed": [0, 1, 2]})
+
+    assert by_arm(table).rows() == [("a", 0), ("a", 1), ("b", 1), ("c", 2)]
+    assert by_arm(table, "b", "c").rows() == [("b", 1), ("c", 2)]
+    assert by_arm(table.drop("arms"), "a").to_dict(as_series=False) == {"seed": [], "arm": []}
+
+
+def test_sweeps_without_names_are_joined() -> None:
+    """In their order, whatever parts they have themselves."""
+    one, two, three = (Sweep(BASE, {"seed": (seed,)}) for seed in range(3))
+    whole = joined([joined([one, two]), joined(iter([three]))])
+
+    assert [spec.seed for spec in whole.specs()] == [0, 1, 2]
 
 
 def test_a_record_says_its_arms(tmp_path: Path) -> None:

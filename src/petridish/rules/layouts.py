@@ -19,7 +19,7 @@ from petridish.errors import UserError, nearest, require
 from petridish.rules.cells import ordered
 from petridish.rules.measures import BestOf, Measure, refuse_negative
 from petridish.statistics.known import Known, difference, kendall_trend, quotient
-from petridish.sweeps.arms import arm_names
+from petridish.sweeps.arms import arm_names, by_arm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +93,7 @@ class Layout(ABC):
             require(
                 bool(known), "These runs have no arms. Declare the sweep as Arms({name: Sweep(…)})."
             )
-            table = table.explode("arms").rename({"arms": ARM})
+            table = by_arm(table)
         for column in names:
             if column not in table.columns:
                 raise UserError(

@@ -1,6 +1,6 @@
 """Grids of runs, and how they are carried out."""
 
-from petridish.sweeps.arms import Arms, arm
+from petridish.sweeps.arms import Arms, arm, by_arm, joined
 from petridish.sweeps.progress import Progress, make_progress
 from petridish.sweeps.runner import Summary, cores, run_sweep
 from petridish.sweeps.sweep import Sweep
@@ -12,7 +12,9 @@ __all__ = [
     "Summary",
     "Sweep",
     "arm",
+    "by_arm",
     "cores",
+    "joined",
     "load_user_file",
     "make_progress",
     "run_sweep",

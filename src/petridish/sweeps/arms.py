@@ -1,9 +1,9 @@
-"""Arms: named sweeps that are judged together."""
+"""Sweeps put together: into one, or as arms with names by which they are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from petridish.errors import UserError, nearest, require
@@ -11,6 +11,12 @@ from petridish.sweeps.sweep import Sweep
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+def joined(parts: Iterable[Sweep]) -> Sweep:
+    """Put sweeps together into one, in their order; what needs a name belongs into `Arms`."""
+    first, *rest = parts
+    return replace(first, also=(*first.also, *rest))
 
 
 @dataclass(frozen=True, init=False)
@@ -73,6 +79,19 @@ def arm(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if name not in known:
         raise UserError(f"There is no arm called {name!r} among these runs. {nearest(name, known)}")
     return table.filter(pl.col("arms").list.contains(name))
+
+
+def by_arm(table: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Return the runs of some arms with the column `arm`, one row per run and arm.
+
+    None where the table has no arms, or no runs of these.
+    """
+    import polars as pl
+
+    if "arms" not in table.columns:
+        return table.clear().with_columns(pl.lit(None, pl.String).alias("arm"))
+    each = table.explode("arms").rename({"arms": "arm"})
+    return each.filter(pl.col("arm").is_in(names)) if names else each
 
 
 def arm_names(table: pl.DataFrame) -> list[str]:

@@ -29,7 +29,7 @@ from petridish.chapters.features.summaries import feature_table, margin_table, n
 from petridish.experiment import Experiment
 from petridish.models import Homogeneous, Power, ReLU
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import GroupProduct, SparseParity
 from petridish.training import (
     CrossEntropy,
@@ -82,12 +82,6 @@ def whole(
     )
 
 
-def together(*parts: Sweep) -> Sweep:
-    """Put sweeps together that are judged as one."""
-    first, *rest = parts
-    return Sweep(first.base, first.axes, tuple(rest))
-
-
 def addition(
     p: int,
     *,
@@ -107,8 +101,8 @@ def addition(
         (Homogeneous(width), NeuronNorm(1e-4, 2, 3), seeds),
         (Homogeneous(width, ReLU()), NeuronNorm(1e-4, 2, 2), relu_seeds),
     )
-    return together(
-        *(
+    return joined(
+        (
             Sweep(
                 whole(task, model, penalty=penalty, doubled=doubled, steps=steps, every=every),
                 {"seed": range(n)},
@@ -180,23 +174,21 @@ def moduli(
 ) -> Sweep:
     """Sweep small moduli at multiples of the width 4(p − 1) that Theorem 7.7 asks for."""
     doubled = tuple(range(1_000, 10_001, 1_000))
-    return together(
-        *(
-            Sweep(
-                whole(
-                    GroupProduct(f"Z{p}"),
-                    Homogeneous(factor * 4 * (p - 1)),
-                    penalty=NeuronNorm(1e-4, 2, 3),
-                    doubled=tuple(at for at in doubled if at < steps),
-                    steps=steps,
-                    every=every,
-                    precision="float64",
-                ),
-                {"seed": range(seeds)},
-            )
-            for p in primes
-            for factor in factors
+    return joined(
+        Sweep(
+            whole(
+                GroupProduct(f"Z{p}"),
+                Homogeneous(factor * 4 * (p - 1)),
+                penalty=NeuronNorm(1e-4, 2, 3),
+                doubled=tuple(at for at in doubled if at < steps),
+                steps=steps,
+                every=every,
+                precision="float64",
+            ),
+            {"seed": range(seeds)},
         )
+        for p in primes
+        for factor in factors
     )
 
 
@@ -326,17 +318,13 @@ GROUPS = Experiment(
     source="TH §7.6, Fig. 7.6, D.2, D.3",
     scales={
         "smoke": group("S3", 30, seeds=2, steps=3_000, every=100),
-        "laptop": together(group("S3", 30, seeds=5), group("S4", 200, seeds=3)),
-        "others": together(
-            group("D5", 100, seeds=3),
-            group("Q8", 100, seeds=3),
-            group("A4", 120, seeds=3),
-            group("Z2xZ4", 60, seeds=3),
+        "laptop": joined([group("S3", 30, seeds=5), group("S4", 200, seeds=3)]),
+        "others": joined(
+            group(name, width, seeds=3)
+            for name, width in (("D5", 100), ("Q8", 100), ("A4", 120), ("Z2xZ4", 60))
         ),
-        "paper": together(
-            group("S3", 30, seeds=5),
-            group("S4", 200, seeds=3),
-            permutations_of_five(seeds=2),
+        "paper": joined(
+            [group("S3", 30, seeds=5), group("S4", 200, seeds=3), permutations_of_five(seeds=2)]
         ),
     },
     claims=(

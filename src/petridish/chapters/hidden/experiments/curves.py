@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.progress import (
     configuration_curves,
     noise_curves,
@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.separation import ProgressSeparates
 from petridish.experiment import Experiment
 from petridish.models import ParityTransformer, XavierUniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.training import Adam, RunSpec
 
@@ -124,7 +124,7 @@ def curves(
         for configuration in dict.fromkeys(configurations)
     ]
     others = [Sweep(spec, {"seed": range(transformer_seeds)}) for spec in transformers]
-    return together([*own, *others])
+    return joined([*own, *others])
 
 
 CURVES_SCALES = {
@@ -214,7 +214,7 @@ def watched(
                 label_noise=label_noise,
             )
             parts.append(Sweep(base, {"seed": range(seeds)}))
-    return together(parts)
+    return joined(parts)
 
 
 PROGRESS_SCALES = {

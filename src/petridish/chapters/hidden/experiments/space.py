@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.grokking import depth_table, grokking_grid, grokking_map
 from petridish.chapters.hidden.figures.robust import alpha_table, robust_combinations, robust_table
 from petridish.chapters.hidden.rules.grokking import (
@@ -17,7 +17,7 @@ from petridish.chapters.hidden.rules.robust import RobustSpace, ScalingTable
 from petridish.experiment import Experiment
 from petridish.models import MLP, Bernoulli, Init, KaimingGaussian, Power, Uniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.training import Greedy, Hinge, Logistic, Loss, Square, frozen_below
 
@@ -62,7 +62,7 @@ def space(
             "seed": range(first_seed, seeds),
         }
         parts.append(Sweep(base, axes))
-    return together(parts)
+    return joined(parts)
 
 
 ALL_TASKS = tuple((n, k) for k in (2, 3, 4) for n in (10, 20, 30))
@@ -77,7 +77,7 @@ SPACE_SCALES = {
         steps=1_000,
         n_test=512,
     ),
-    "laptop": together(
+    "laptop": joined(
         [
             space(
                 ((10, 3),),
@@ -218,7 +218,7 @@ def depth(
                     "training.schedule": (frozen_below(hidden - 1, hidden + 1),),
                 }
                 parts.append(Sweep(base, axes | layerwise))
-    return together(parts)
+    return joined(parts)
 
 
 DEPTH_SCALES = {

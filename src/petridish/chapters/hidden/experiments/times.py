@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.luck import time_histograms, variance_curves
 from petridish.chapters.hidden.figures.scaling import scaling_curves, width_boxes
 from petridish.chapters.hidden.rules.luck import HeavyUpperTail, NoEarlyConvergence
@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.variance import InitialisationExplains
 from petridish.experiment import Experiment
 from petridish.models import Seeded, Uniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 
 RATES = {"(i)": 1.0, "(ii)": 1.0, "(iii)": 1.0, "(iv)": 0.01, "(v)": 0.01, "(vi)": 0.01}
@@ -32,7 +32,7 @@ def scaling(
 ) -> Sweep:
     """Sweep n at every (architecture, k), with the number of seeds that is given [HP Fig. B.6]."""
     rates = RATES | OTHER_RATES
-    return together(
+    return joined(
         [
             Sweep(
                 setting(
@@ -60,7 +60,7 @@ LARGER = (50, 60, 80, 100, 140, 200)
 
 def _and_larger(sweep: Sweep, seeds: int, ks: Sequence[int] = (2, 3)) -> Sweep:
     """Add larger n for (ii), as the source does for small k [HP Figs 5.2 right, B.6]."""
-    return together([sweep, scaling(_alike(("(ii)",), ks, seeds), LARGER)])
+    return joined([sweep, scaling(_alike(("(ii)",), ks, seeds), LARGER)])
 
 
 SCALING_SCALES = {
@@ -181,7 +181,7 @@ def widening(
             )
             axes = {"task": tasks, "model.width": widths, "seed": range(number)}
             parts.append(Sweep(base, axes))
-    return together(parts)
+    return joined(parts)
 
 
 def _seeds(widths: Sequence[int], number: int) -> dict[int, int]:

@@ -16,7 +16,7 @@ from petridish.experiment import Experiment
 from petridish.figures.heat_map import over_sparse_map
 from petridish.models import MLP, OverSparse, Sparse
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.theory import over_sparse_constants
 from petridish.training import Data, Evaluation, Piece, RunSpec, Schedule, Ticket, Training
@@ -139,8 +139,7 @@ def over_sparse(
 
 def theory(sparsities: tuple[Sweep, ...], measured: Sweep) -> Sweep:
     """Put Theorem 4's sweeps and a measured frontier together."""
-    first, *rest = sparsities
-    return Sweep(first.base, first.axes, (*rest, measured))
+    return joined((*sparsities, measured))
 
 
 THEORY = Experiment(
