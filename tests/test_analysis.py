@@ -30,7 +30,7 @@ def test_wilson_agrees_with_scipy(runs: int, data: st.DataObject, level: float) 
     from scipy.stats import binomtest
 
     solved = data.draw(st.integers(0, runs))
-    low, high = wilson_interval(solved, runs, level=level)
+    low, high = wilson_interval(solved, runs, coverage=level)
     theirs = binomtest(solved, runs).proportion_ci(level, method="wilson")
 
     assert float(low) == pytest.approx(theirs.low, abs=1e-12)

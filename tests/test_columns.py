@@ -16,7 +16,7 @@ from petridish.chapters import EXPERIMENTS
 from petridish.experiment import Experiment
 from petridish.figures.style import NothingToDraw
 from petridish.models import MLP
-from petridish.rules.claims import Claim, Finding, nothing
+from petridish.rules.claims import Claim
 from petridish.rules.columns import columns_read, curve_columns, reads
 from petridish.rules.outcomes import Groks
 from petridish.store import Store
@@ -65,12 +65,15 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> Decoded:
 # Declarations
 
 
-class Silent:
-    """A rule that declares nothing."""
+def silent(table: pl.DataFrame) -> pl.DataFrame:
+    """Declare nothing."""
+    return table
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
-        """Find nothing."""
-        return nothing("nothing", "")
+
+@reads("curve.step", "curve.test_error")
+def other(table: pl.DataFrame, title: str) -> Figure:
+    """Draw nothing."""
+    raise NothingToDraw("Nothing.")
 
 
 @reads("curve.step", "weights")
@@ -80,15 +83,15 @@ def drawn(table: pl.DataFrame, title: str, *, width: int = 1) -> Figure:
 
 
 def test_what_parts_read_is_put_together() -> None:
-    """Of rules and of functions, with arguments set or not; one that is silent may read all."""
+    """Of functions with arguments set or not; one that is silent may read all."""
     assert curve_columns("test_error", "loss", "test_error") == (
         *("curve.step", "curve.test_error", "curve.loss"),
     )
     assert columns_read([]) == ()
-    assert columns_read([Groks(), partial(drawn, width=2)]) == (
-        *("curve.step", "curve.train_error", "curve.test_error", "weights"),
+    assert columns_read([other, partial(drawn, width=2)]) == (
+        *("curve.step", "curve.test_error", "weights"),
     )
-    assert columns_read([drawn, Silent(), Groks()]) == "all"
+    assert columns_read([drawn, silent, other]) == "all"
 
 
 TINY = RunSpec(
@@ -106,11 +109,11 @@ def experiment_of(evaluation: Evaluation, **parts: Any) -> tuple[Experiment, Swe
 
 
 def test_an_experiment_needs_what_the_parts_at_hand_read() -> None:
-    """Claims also what a record keeps of them; nothing at all where runs keep nothing."""
+    """Nothing at all where runs keep nothing."""
     claims, figures = (Claim("a", "text", "source", Groks()),), {"drawn": drawn}
-    parts = {"claims": claims, "figures": figures, "keeps": ("curve.test_loss",)}
+    parts: dict[str, Any] = {"claims": claims, "figures": figures}
     experiment, sweep = experiment_of(Evaluation(curves=True), **parts)
-    judged = {"curve.step", "curve.train_error", "curve.test_error", "curve.test_loss"}
+    judged = {"curve.step", "curve.train_error", "curve.test_error"}
 
     assert set(experiment.columns_needed(sweep, "claims")) == judged
     assert set(experiment.columns_needed(sweep, "figures")) == {"curve.step", "weights"}
@@ -119,8 +122,8 @@ def test_an_experiment_needs_what_the_parts_at_hand_read() -> None:
     assert experiment.columns_needed(sweep) == ()
     plain, without = experiment_of(Evaluation(), **parts)
     assert plain.columns_needed(without, "claims", "figures") == ()
-    silent, sweep = experiment_of(Evaluation(curves=True), tables={"own": lambda runs: runs})
-    assert silent.columns_needed(sweep, "tables") == "all"
+    own, sweep = experiment_of(Evaluation(curves=True), tables={"own": silent})
+    assert own.columns_needed(sweep, "tables") == "all"
 
 
 @pytest.mark.parametrize("varied", ["base", "axis", "part"])
@@ -160,7 +163,7 @@ def test_what_is_declared_is_enough(name: str, smoke_store: SmokeStore) -> None:
         columns = experiment.columns_needed(sweep, *parts)
         assert columns != "all"
         runs = sweep.among(store.read(columns=columns).table)
-        assert {c for c in runs.columns if is_kept(c)} <= set(columns)
+        assert {c.removesuffix(".of") for c in runs.columns if is_kept(c)} <= set(columns)
         return runs
 
     judged = [verdict.as_json() for verdict in experiment.judge(declared("claims"))]

@@ -108,6 +108,18 @@ def test_a_row_of_a_store_leads_back_to_its_run(
     assert done.stdout.startswith("SparseParity(n=")
 
 
+def test_the_claims_about_arms_are_judged(inside: Command, tmp_path: Path) -> None:
+    """The example of docs/statistics.md, as printed."""
+    ((name, _, code),) = BLOCK.findall((ROOT / "docs/statistics.md").read_text(encoding="utf-8"))
+    (tmp_path / name).write_text(code, encoding="utf-8")
+    done = inside("run", name, "--executor", "inline")
+
+    assert done.returncode == 0, done.stderr
+    assert "48 runs trained" in done.stderr
+    assert "median of steps until solved, sparse / dense (model.width = " in done.stdout
+    assert "median of τ of steps until solved along model.width = " in done.stdout
+
+
 def test_the_readme_commands_exist(petridish: Command) -> None:
     """Every `petridish …` in the README and the docs is a command with its options."""
     text = "\n".join(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.rules.mixtures import FEWEST, LEVEL, budgets, mixtures, restarts_needed
+from petridish.rules.mixtures import COVERAGE, FEWEST, budgets, mixtures, restarts_needed
 from tests.mixture_tables import Times, cell, resources
 
 # Restarts
@@ -236,7 +236,7 @@ def test_intervals_hold_at_once_for_all_budgets() -> None:
         times: Times = [math.ceil(t / 100) * 100 if t <= 1_000 else None for t in drawn]
         found = mixtures(cell(times), target=0.9)
         missed += any(not o.low <= 1 - math.exp(-o.steps / 700) <= o.high for o in found)
-    assert missed <= binom.isf(1e-4, 80, 1 - LEVEL)
+    assert missed <= binom.isf(1e-4, 80, 1 - COVERAGE)
 
 
 def test_one_budget_has_the_plain_anytime_interval() -> None:
@@ -244,7 +244,7 @@ def test_one_budget_has_the_plain_anytime_interval() -> None:
     from petridish.statistics.estimate import anytime_interval
 
     (only,) = mixtures(cell([100] * 7 + [None] * 3, **{"training.steps": 100}), target=0.9)
-    low, high = anytime_interval(7, 10, level=LEVEL)
+    low, high = anytime_interval(7, 10, coverage=COVERAGE)
 
     assert (only.low, only.high) == (float(low), float(high))
     assert only.compute_interval == (1000 * only.restarts_low, 1000 * only.restarts_high)

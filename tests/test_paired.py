@@ -142,7 +142,7 @@ def test_the_interval_is_students() -> None:
     from scipy.stats import t, wilcoxon
 
     means = np.random.default_rng(0).normal(0.3, 1, 9)
-    found = mean_over_tasks(means, level=0.9)
+    found = mean_over_tasks(means, coverage=0.9)
     low, high = t.interval(0.9, 8, means.mean(), means.std(ddof=1) / 3)
 
     assert (found.estimate, found.low, found.high) == pytest.approx((means.mean(), low, high))

@@ -20,13 +20,9 @@ from petridish.chapters.hidden.rules.flows import (
     OneStepRecovers,
     PlateauOfSGD,
     PlateauShare,
-    first_layer,
     plateau_shares,
-    with_features,
 )
 from petridish.figures.style import NothingToDraw
-from petridish.tasks import SparseParity
-from petridish.training import Piece, RunSpec, Schedule, Training, random_features
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,
@@ -79,6 +75,7 @@ def one_step(time: int | None, **columns: Any) -> dict[str, Any]:
         "init": "symmetric_signs(2)",
         "training.schedule": text + "Piece(start=1, rate=(0.0, 0.0, 1.0), decay=0.0)))",
         "test_error": 0.05 if time else 0.4,
+        "arms": ["one step"],
     }
     return run(time, **(values | columns))
 
@@ -91,9 +88,9 @@ def with_errors(
     """Make runs of one width with trained, random and tangent features, by their test errors."""
     frozen = "schedule((Piece(start=0, rate=(0.0, 1.0), decay=1.0),))"
     kinds = [
-        ("mlp(64)", "schedule", trained),
-        ("mlp(64)", frozen, random),
-        ("tangent(64)", "schedule", tangent),
+        ("trained", "mlp(64)", "schedule", trained),
+        ("random", "mlp(64)", frozen, random),
+        ("tangent", "tangent(64)", "schedule", tangent),
     ]
     return table_of(
         [
@@ -102,9 +99,10 @@ def with_errors(
                 seed=seed,
                 model=model,
                 test_error=error,
+                arms=[arm],
                 **{"training.schedule": schedule, "model.width": 64, "data.m": math.inf},
             )
-            for model, schedule, errors in kinds
+            for arm, model, schedule, errors in kinds
             for seed, error in enumerate(errors)
         ]
     )
@@ -296,7 +294,7 @@ def test_a_missing_corner_decides_nothing() -> None:
         "the largest m was not run at the largest width"
     )
     assert OneStepRecovers().judge(table_of([run(1)]), 0.05).remark == (
-        "no run starts from symmetric_signs"
+        "the arm «one step» has no runs"
     )
 
 
@@ -336,38 +334,6 @@ def test_a_gradient_that_hides_the_parity_contradicts(monkeypatch: pytest.Monkey
 
 
 # Fixed features
-
-
-@pytest.mark.parametrize(
-    ("schedule", "state"),
-    [
-        (Schedule(), "trained"),
-        (random_features(), "frozen"),
-        (Schedule((Piece(0, 0.5), Piece(10, 1e-5))), "trained"),
-        (Schedule((Piece(5, (0.0, 1.0)),)), "one step"),
-        (Schedule((Piece(0, (0.0, 1.0)), Piece(9, (0.0, 0.1)))), "frozen"),
-        (Schedule((Piece(0, (0.0, 0.0, 1.0, 1.0), 0.0),)), "frozen"),
-        (Schedule((Piece(0, (2.0, 2.0, 0.0, 0.0)), Piece(1, (0.0, 0.0, 1.0, 1.0)))), "one step"),
-    ],
-)
-def test_a_schedule_says_what_becomes_of_the_first_layer(schedule: Schedule, state: str) -> None:
-    """Trained throughout, frozen from the start, or frozen later."""
-    spec = RunSpec(task=SparseParity(9, 2), training=Training(schedule=schedule))
-    assert first_layer(spec) == state
-
-
-def test_kinds_of_features() -> None:
-    """One column tells trained, random, tangent and one-step runs apart, in the table's order."""
-    table = pl.concat(
-        [with_errors([0.0], [0.5], [0.4]), table_of([one_step(100)])], how="diagonal_relaxed"
-    )
-
-    assert with_features(table)["features"].to_list() == [
-        "trained",
-        "random",
-        "tangent",
-        "one step",
-    ]
 
 
 def test_fixed_features_at_chance() -> None:

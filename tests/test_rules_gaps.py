@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import binom
 
 from petridish.chapters.hidden.figures import gap_histograms as figures
-from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrows, median_ratio
+from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrowth
+from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
+from petridish.rules import Each, Median, Rule
 from petridish.theory.hidden.fourier_gaps import random_gaps, reference_gap
 from tests.rule_worlds import (
     CONTRADICTED,
@@ -25,6 +27,7 @@ from tests.rule_worlds import (
     table_of,
 )
 
+GROWS = Rule(GapGrowth(), Each(("task", "model")), Median(), above=1.0)  # HP-7 (G)
 ERRORS = [0.5, 0.5, 0.46, 0.3, 0.0]  # the plateau ends at the third look
 Path = Callable[[np.random.Generator], Sequence[float]]
 
@@ -69,7 +72,7 @@ def wandering(rng: np.random.Generator) -> list[float]:
     return [float(gap) for gap in np.exp(rng.normal(-4, 1, 5))]
 
 
-# GapGrows
+# GapGrowth
 
 
 @pytest.mark.parametrize(
@@ -78,26 +81,26 @@ def wandering(rng: np.random.Generator) -> list[float]:
 )
 def test_growth_is_found_where_it_is(draw: Path, judgement: Any) -> None:
     """On the plateau: what the gap does afterwards decides nothing."""
-    assert GapGrows().judge(world(draw), 0.05).judgement is judgement
+    assert GROWS.judge(world(draw), 0.05).judgement is judgement
 
 
 def test_the_plateau_ends_where_the_rule_says() -> None:
     """Read half-way down, the jump of the falling world counts as growth."""
-    assert GapGrows(until=0.25).judge(world(falling), 0.05).judgement is SUPPORTED
+    assert (
+        replace(GROWS, measure=GapGrowth(until=0.25)).judge(world(falling), 0.05).judgement
+        is SUPPORTED
+    )
 
 
 def test_growth_by_hand() -> None:
     """Seven runs whose gaps grow by 1 … 7: the median is 4; 2/2^7 ≤ 5 % leaves 1 to 7."""
     table = table_of([path([0.01, 0.5, 0.01 * r, 0.2, 0.1], seed=r) for r in range(1, 8)])
-    finding = GapGrows().judge(table, 0.05)
+    finding = GROWS.judge(table, 0.05)
 
     assert finding.estimate == pytest.approx(4)
     assert (finding.low, finding.high) == pytest.approx((1, 7))
     assert finding.n == 7
-    assert finding.remark == (
-        "at sparse_parity(15, 4), mlp(1, (), sine(4), sum), of 1 strata: 6 of 7 grow; the largest "
-        "along the path is 50 times the first"
-    )
+    assert finding.quantity == "median of Fourier gap while the error is above 0.45 / at the start"
 
 
 def test_runs_that_never_leave_chance_count() -> None:
@@ -105,9 +108,9 @@ def test_runs_that_never_leave_chance_count() -> None:
     stuck = [path([0.01] * 4 + [1e-5], [0.5] * 5, seed=20 + i) for i in range(20)]
     table = pl.concat([world(growing), table_of(stuck)])
 
-    assert GapGrows().judge(world(growing), 0.05).judgement is SUPPORTED
-    assert GapGrows().judge(table, 0.05).judgement is UNDECIDED
-    assert GapGrows().judge(table, 0.05).n == 40
+    assert GROWS.judge(world(growing), 0.05).judgement is SUPPORTED
+    assert GROWS.judge(table, 0.05).judgement is UNDECIDED
+    assert GROWS.judge(table, 0.05).n == 40
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,7 @@ def test_gaps_without_a_ratio_have_a_place(
     gaps: list[float], judgement: Any, estimate: float
 ) -> None:
     """A gap that becomes positive has grown, one that becomes negative is lost."""
-    finding = GapGrows().judge(table_of([path(gaps, seed=i) for i in range(10)]), 0.05)
+    finding = GROWS.judge(table_of([path(gaps, seed=i) for i in range(10)]), 0.05)
 
     assert (finding.judgement, finding.estimate) == (judgement, estimate)
 
@@ -133,15 +136,15 @@ def test_every_stratum_has_to_grow() -> None:
     """One that falls contradicts, one that wanders leaves it open; the numbers are its own."""
     other: dict[str, Any] = {"model": "mlp(10, (), relu, linear)"}
     falls, wanders = (
-        GapGrows().judge(pl.concat([world(growing), world(draw, **other)]), 0.05)
+        GROWS.judge(pl.concat([world(growing), world(draw, **other)]), 0.05)
         for draw in (falling, wandering)
     )
 
     assert (falls.judgement, wanders.judgement) == (CONTRADICTED, UNDECIDED)
     assert falls.high < 1
     for finding in (falls, wanders):
-        assert finding.remark.startswith(
-            "at sparse_parity(15, 4), mlp(10, (), relu, linear), of 2 strata:"
+        assert finding.quantity.endswith(
+            "(task = sparse_parity(15, 4), model = mlp(10, (), relu, linear))"
         )
 
 
@@ -153,47 +156,34 @@ def test_no_trend_is_found_where_there_is_none() -> None:
         for seed in range(100)
     ]
 
-    assert decided(GapGrows(), tables) <= most_wrong(200)
-    assert decided(GapGrows(), two) <= most_wrong(100)
+    assert decided(GROWS, tables) <= most_wrong(200)
+    assert decided(GROWS, two) <= most_wrong(100)
 
 
-def test_the_largest_gap_would_find_a_trend_in_nothing() -> None:
-    """Why the rule does not take it: in a world without trend it is above the first."""
-    remark = GapGrows().judge(world(wandering), 0.05).remark
-    assert float(remark.split("path is ")[1].split(" times")[0]) > 1.5
+def test_the_largest_gap_would_find_a_trend_in_nothing(seed: int) -> None:
+    """Why the measure does not take it: in a world without trend it is above the first."""
+    rng = np.random.default_rng(seed)
+    paths = np.array([wandering(rng) for _ in range(100)])
+    assert np.median(paths.max(axis=1) / paths[:, 0]) > 1.5
 
 
 def test_tables_that_say_nothing_are_named() -> None:
-    """Without curves, without gaps, with too few runs, with two runs of a seed."""
-    quantity = GapGrows().judge(world(growing), 0.05).quantity
-    bare = world(growing).drop("curve.fourier_gap")
+    """Without gaps, without curves, with too few runs, with two runs of a seed."""
     nan = table_of([path([math.nan] * 5, seed=i) for i in range(9)])
-    twice = pl.concat([world(growing), world(growing)])
-    few = GapGrows().judge(world(growing, runs=3), 0.05)
+    none = GROWS.judge(nan, 0.05)
+    few = GROWS.judge(world(growing, runs=3), 0.05)
+    bare = world(growing).with_columns(pl.lit(None, pl.List(pl.Float64)).alias("curve.fourier_gap"))
 
-    for table, remark in (
-        (bare, "these runs kept no fourier_gap: name it in the instruments"),
-        (nan, "no run has a gap: the instrument speaks of parities"),
-    ):
-        finding = GapGrows().judge(table, 0.05)
-        assert (finding.judgement, finding.remark) == (UNDECIDED, remark)
-        assert finding.quantity == quantity
-    assert GapGrows().judge(twice, 0.05).remark.startswith("several runs share task, model, seed")
-    assert (few.judgement, few.low, few.high) == (UNDECIDED, 0, math.inf)
-
-
-def test_the_medians_interval_is_the_sign_tests() -> None:
-    """Its order statistics are the innermost that miss with at most the level, for m ≤ 60."""
-    for m in range(1, 61):
-        values = np.arange(m, dtype=float)
-        for level in (0.05, 0.01):
-            _, low, high = median_ratio(values, level)
-            if math.isinf(high):
-                assert 2 * 0.5**m > level
-                continue
-            j = round(math.log(low)) + 1
-            assert round(math.log(high)) == m - j
-            assert 2 * binom.cdf(j - 1, m, 0.5) <= level < 2 * binom.cdf(j, m, 0.5)
+    assert (none.judgement, none.remark) == (UNDECIDED, "there are no values; 9 runs have no value")
+    assert GROWS.judge(bare, 0.05).remark == "there are no values; 20 runs have no value"
+    assert (few.judgement, few.high) == (UNDECIDED, math.inf)
+    assert few.remark == "needs 6 seeds for an interval of 0.95 coverage, and has 3"
+    with pytest.raises(UserError) as twice:
+        GROWS.judge(pl.concat([world(growing), world(growing)]), 0.05)
+    assert str(twice.value) == (
+        "Several runs share task, model, seed. Lay them apart by the rule's layout, judge BestOf "
+        "over it, or choose one value by --set."
+    )
 
 
 # GapComparable

@@ -74,7 +74,7 @@ def test_the_exact_interval_is_scipys(hits: int, runs: int) -> None:
     """Clopper and Pearson's, at both ends and between."""
     expected = binomtest(hits, runs).proportion_ci(0.9, method="exact")
 
-    assert exact_interval(hits, runs, level=0.9) == pytest.approx(tuple(expected))
+    assert exact_interval(hits, runs, coverage=0.9) == pytest.approx(tuple(expected))
 
 
 def test_no_hit_in_a_million_runs() -> None:

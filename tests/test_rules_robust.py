@@ -249,7 +249,7 @@ def test_the_best_of_four_is_measured_by_other_seeds() -> None:
     """Where all rates have 30 %, the best of four shows more; the crossed estimate does not."""
     table = with_architectures(world(lambda _: 0.3, seeds=10))
     best = best_runs(table).group_by("architecture").agg(pl.col("solved").mean())
-    crossed = crossed_success(table, level=0.999)
+    crossed = crossed_success(table, coverage=0.999)
 
     assert crossed["architecture"].to_list() == ["(i)", "(xv)"]
     assert crossed["runs"].to_list() == [160, 160]
@@ -262,13 +262,13 @@ def test_the_best_of_four_is_measured_by_other_seeds() -> None:
 def test_a_mean_share_by_hand() -> None:
     """Two cells of 10 seeds; where all seeds agree, Wilson's distance shrinks by √2."""
     outcome = np.ones((2, 10))
-    estimate, low, high = mean_share(outcome, level=0.95)
+    estimate, low, high = mean_share(outcome, coverage=0.95)
     wilson = 1 - 10 / (10 + norm.isf(0.025) ** 2)
 
     assert (estimate, high) == (1, 1)
     assert low == pytest.approx(1 - wilson / math.sqrt(2))
     outcome[:, :5] = 0  # the seeds' means are 0 and 1: ten independent values
-    assert mean_share(outcome, level=0.95)[1] == pytest.approx(
+    assert mean_share(outcome, coverage=0.95)[1] == pytest.approx(
         0.5 - 2.262 * 0.527 / 10**0.5, abs=1e-3
     )
 

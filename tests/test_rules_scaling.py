@@ -91,7 +91,7 @@ def test_intervals_are_those_of_redrawn_runs(seed: int) -> None:
     cell = cell_of(list(10 * rng.integers(1, 500, 41)), every=1)
     drawn = np.sort(rng.choice(cell.spread, (20_000, 41)), axis=1)
     for share, rank in ((0.5, 21), (0.9, 37)):
-        low, high = cell.interval(share, level=0.8)
+        low, high = cell.interval(share, coverage=0.8)
         brute = np.quantile(drawn[:, rank - 1], [0.1, 0.9], method="inverted_cdf")
         ranks = np.searchsorted(cell.spread, [low, high, *brute])
         assert abs(ranks[:2] - ranks[2:]).max() <= 1

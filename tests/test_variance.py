@@ -59,7 +59,7 @@ def runs_of(logs: Floats, *, budget: int = NEVER, every: int = 10) -> pl.DataFra
 
 def test_the_analysis_of_variance_by_hand() -> None:
     """Means 1 and 5, each value ±1: F = 2·8 / 2 = 8, ρ = 7/9; the interval divides F by F's."""
-    estimate, low, high = anova_icc([np.array([0.0, 2.0]), np.array([4.0, 6.0])], level=0.9)
+    estimate, low, high = anova_icc([np.array([0.0, 2.0]), np.array([4.0, 6.0])], coverage=0.9)
 
     assert estimate == pytest.approx(7 / 9)
     ends = [8 / f.ppf(q, 1, 2) for q in (0.95, 0.05)]
@@ -73,7 +73,7 @@ def test_the_exact_interval_covers_as_often_as_it_says() -> None:
         for s in range(1_000):
             logs = values(0.6, inits=8, seeds=6, seed=s)
             groups = [row[:size] for row, size in zip(logs, sizes, strict=True)]
-            _, low, high = anova_icc(groups, level=0.9)
+            _, low, high = anova_icc(groups, coverage=0.9)
             covered += low <= 0.6 <= high
         assert 870 <= covered <= 930
 
@@ -233,7 +233,7 @@ def test_initialisation_explains(share: float, judgement: object) -> None:
 
 def test_the_wider_interval_counts() -> None:
     """To each side, of the likelihood's and the jackknife's."""
-    found = explained_share(log_times(runs_of(values(0.6, inits=8, seeds=4))), level=0.9)
+    found = explained_share(log_times(runs_of(values(0.6, inits=8, seeds=4))), coverage=0.9)
 
     assert found.low == min(found.likelihood[0], found.jackknife[0])
     assert found.high == max(found.likelihood[1], found.jackknife[1])

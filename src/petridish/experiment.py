@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
-from petridish.rules.claims import Claim, Finding, Verdict, nothing
+from petridish.rules.claims import Claim, Finding, Verdict, columns_of, nothing
 from petridish.rules.columns import columns_read
+from petridish.rules.declared import check_rule
 from petridish.sweeps import Sweep, load_user_file
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ class Experiment:
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
     tables : mapping of str to function
         Each makes a small table of the runs, to be read.
-    keeps : tuple of str
-        Curves and weights that a record keeps of the runs, because its claims are judged by them.
     located : function, optional
         Gives the same experiment on the data that are there, where its sweeps depend on them.
     """
@@ -56,7 +55,6 @@ class Experiment:
     level: float = 0.05
     user_file: Path | None = None
     tables: Mapping[str, Tabulate] = field(default_factory=dict)
-    keeps: tuple[str, ...] = ()
     located: Callable[[], Experiment] | None = None
 
     def sweep(self, scale: str) -> Sweep:
@@ -71,25 +69,35 @@ class Experiment:
         """Give the scale that is meant where none is named."""
         return "laptop" if "laptop" in self.scales else next(iter(self.scales))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules of the claims say they read; a record keeps these."""
+        return tuple(dict.fromkeys(name for c in self.claims for name in columns_of(c.rule)))
+
+    def check(self, sweep: Sweep) -> None:
+        """Refuse claims that speak of what the sweep does not have, before anything is judged."""
+        for claim in self.claims:
+            try:
+                check_rule(claim.rule, sweep)
+            except UserError as mistake:
+                raise UserError(f"{self.id} ({claim.name}): {mistake}") from mistake
+
     def judge(self, runs: pl.DataFrame) -> list[Verdict]:
         """Judge every claim from the runs of one scale."""
         share = self.level / max(1, len(self.claims))
         return [Verdict(claim, _judge(claim, runs, share), share) for claim in self.claims]
 
     def columns_needed(self, sweep: Sweep, *parts: Part) -> Columns:
-        """Return the columns of curves, arrays and weights that some parts of it read.
-
-        Claims read those that a record keeps, too: they are judged from it again.
-        """
+        """Return the columns of curves, arrays and weights that some parts of it read."""
         if not sweep.keeps_curves:
             return ()
         readers: dict[Part, Iterable[object]] = {
-            "claims": [claim.rule for claim in self.claims],
+            "claims": (),  # rules that read any are `Reads`
             "figures": self.drawings(sweep).values(),
             "tables": self.tables.values(),
         }
         found = columns_read(reader for part in parts for reader in readers[part])
-        return found if found == "all" or "claims" not in parts else {*found, *self.keeps}
+        return found if found == "all" or "claims" not in parts else {*found, *self.columns}
 
     def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:
         """Give the figures of a sweep: those declared, or those that suit it."""
@@ -113,7 +121,12 @@ class Experiment:
                 for name, sweep in self.scales.items()
             },
             "claims": [
-                {"claim": claim.name, "text": claim.text, "source": claim.source}
+                {
+                    "claim": claim.name,
+                    "kind": claim.kind,
+                    "text": claim.text,
+                    "source": claim.source,
+                }
                 for claim in self.claims
             ],
         }

@@ -53,7 +53,9 @@ def find_sweep(
     """Give an experiment, the scale meant, and its sweep with the user's settings."""
     experiment = find_experiment(name)
     scale = scale or experiment.default_scale()
-    return experiment, scale, experiment.sweep(scale).narrowed(settings or [])
+    sweep = experiment.sweep(scale).narrowed(settings or [])
+    experiment.check(sweep)
+    return experiment, scale, sweep
 
 
 def existing_store(folder: Path) -> Path:

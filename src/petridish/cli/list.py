@@ -24,4 +24,4 @@ def list_experiments(json: Json = False) -> None:
             steps = count(sweep.model_steps)
             typer.echo(f"    {name:8}{len(sweep):>9} runs  {steps:>7} model-steps at most")
         for claim in experiment.claims:
-            typer.echo(f"    ({claim.name}) {claim.text}")
+            typer.echo(f"    ({claim.name}, {claim.kind}) {claim.text}")

@@ -112,7 +112,8 @@ def carry_out(
 def print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:
     """Print every claim with its verdict."""
     for verdict in verdicts:
-        typer.echo(f"({verdict.claim.name}) {verdict.claim.text} [{verdict.claim.source}]")
+        claim = verdict.claim
+        typer.echo(f"({claim.name}, {claim.kind}) {claim.text} [{claim.source}]")
         typer.echo(f"    {str(verdict).partition(') ')[2]}")
     if verdicts:
         typer.echo(

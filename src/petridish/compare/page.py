@@ -15,7 +15,7 @@ from petridish.compare.comparison import Comparison
 from petridish.compare.describe import Description
 from petridish.compare.drawing import COLOURS, importance_bars, importances, learning_curves
 from petridish.compare.methods import GUESS, methods
-from petridish.compare.ranking import LEVEL, Measure, Standing, errors_at, findings, standings
+from petridish.compare.ranking import COVERAGE, Measure, Standing, errors_at, findings, standings
 from petridish.compare.values import Column, write_number
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _ranking(comparison: Comparison) -> str:
     return (
         f"<h2>Ranking with {size:,} training rows</h2><div class='scroll'><table><thead><tr>{head}"
         f"</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"<p class='soft'>In brackets: {100 * LEVEL:.0f} % intervals over {comparison.repeats} "
+        f"<p class='soft'>In brackets: {100 * COVERAGE:.0f} % intervals over {comparison.repeats} "
         "repeats. "
         "Tied: not distinguishable from the best, as the interval of the difference holds 0. "
         f"{html.escape(GUESS.capitalize())}: {guess}.</p>{_by_size(comparison, measure)}"
@@ -334,7 +334,7 @@ def manner(comparison: Comparison, description: Description) -> list[str]:
         f"variance times 1/{comparison.repeats} + ρ/(1 − ρ), where ρ = "
         f"{comparison.test / comparison.rows:.2f} is the share of rows in a test part"
         + (", and never less than so few test rows allow" if classified else "")
-        + f". Each is at {100 * LEVEL:.0f} % by itself, not adjusted for the number of methods.",
+        + f". Each is at {100 * COVERAGE:.0f} % by itself, not adjusted for the number of methods.",
         "No method was tuned to this table: each runs with the settings below. Preprocessing was "
         "learnt from training rows only. Dates became days since 1970, and booleans 0 and 1; "
         "free texts, identifiers and constant columns were left out.",
@@ -378,7 +378,7 @@ def document(comparison: Comparison, description: Description) -> dict[str, Any]
         "seconds": comparison.seconds,
         "error": Measure.of(comparison).error,
         "score": Measure.of(comparison).score,
-        "level": LEVEL,
+        "level": COVERAGE,
         "ranking": [
             {"size": size, "place": place} | _plain(standing)
             for size in comparison.sizes

@@ -12,7 +12,7 @@ from petridish.compare.comparison import Comparison
 from petridish.compare.describe import Description, Floats
 from petridish.compare.methods import GUESS, MLP
 
-LEVEL = 0.95
+COVERAGE = 0.95
 
 FEW_REPEATS = 5  # fewer give intervals so wide that they say little
 
@@ -22,7 +22,7 @@ def corrected_interval(
     *,
     test_share: float,
     rows: int | None = None,
-    level: float = LEVEL,
+    coverage: float = COVERAGE,
 ) -> tuple[float, float, float]:
     r"""Bound a mean over re-drawn splits of one table.
 
@@ -35,7 +35,7 @@ def corrected_interval(
         in common on average.
     rows : int, optional
         Where errors are shares of rows, the rows n of a test part.
-    level : float
+    coverage : float
         Coverage of the two-sided interval.
 
     Returns
@@ -60,7 +60,7 @@ def corrected_interval(
     if rows is not None:
         variance = max(variance, (1 - test_share) * (abs(mean) - mean**2) / rows)
     factor = 1 / len(found) + test_share / (1 - test_share)
-    half = float(stdtrit(len(found) - 1, 0.5 + level / 2)) * math.sqrt(factor * variance)
+    half = float(stdtrit(len(found) - 1, 0.5 + coverage / 2)) * math.sqrt(factor * variance)
     return mean, mean - half, mean + half
 
 

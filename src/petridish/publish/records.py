@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from petridish.rules.claims import Verdict
     from petridish.sweeps import Sweep
 
-LEFT_OUT = ("key",)  # long, and made from cell and seed
+LEFT_OUT = ("key", "arms")  # made from cell and seed, and from the sweep
 ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left out of very many runs
 VERY_MANY = 100_000
 ORDER = ("task", "init", "model.width", "data.m", "seed", "restart")
@@ -65,6 +65,8 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
     """
     import polars as pl
 
+    from petridish.store.columns import is_kept
+
     left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
     if "restart" in runs and not runs["restart"].cast(pl.Boolean).any():
         left_out = (*left_out, "restart")  # as in most sweeps; `read_record` knows
@@ -72,7 +74,7 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
         name
         for name in runs.columns
         if name in left_out
-        or ((name == "weights" or name.startswith("curve.")) and name not in keeps)
+        or (is_kept(name) and name.removesuffix(".of") not in keeps)  # weights with their names
         or (name not in ALWAYS and runs[name].is_null().all())
     ]
     kept = runs.drop(dropped)
@@ -187,7 +189,7 @@ def write_record(
             text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
             (folder / name).write_text(text + "\n", encoding="utf-8")
             files.append(folder / name)
-        kept = slim(runs, experiment.keeps)
+        kept = slim(runs, experiment.columns)
         files += _write_runs(kept, folder)
         small = {"summary": summary(kept)}
         small |= {name: tabulate(runs) for name, tabulate in experiment.tables.items()}
@@ -220,7 +222,11 @@ def _write_runs(runs: pl.DataFrame, folder: Path) -> list[Path]:
 
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
-    """Return a sweep as JSON."""
+    """Return a sweep as JSON; arms by their names."""
+    from petridish.sweeps import Arms
+
+    if isinstance(sweep, Arms):
+        return {"arms": {name: plain_sweep(part) for name, part in sweep.arms.items()}}
     axes = {name: _plain_axis(values) for name, values in sweep.axes.items()}
     return {
         "base": plain(sweep.base),
@@ -239,8 +245,10 @@ def _plain_axis(values: Sequence[Any]) -> Any:
 
 def read_sweep(written: dict[str, Any]) -> Sweep:
     """Return the sweep that `plain_sweep` has written, by the types of the fields on its axes."""
-    from petridish.sweeps import Sweep
+    from petridish.sweeps import Arms, Sweep
 
+    if "arms" in written:
+        return Arms({name: read_sweep(part) for name, part in written["arms"].items()})
     base = read(written["base"])
     axes = {
         path: _read_axis(values, hint_at(base, path)) for path, values in written["axes"].items()
@@ -270,7 +278,9 @@ def read_record(folder: Path) -> pl.DataFrame:
         return _with_cells(runs, read_sweep(json.loads(spec.read_text(encoding="utf-8"))["sweep"]))
     cells = [json.dumps(cell) for cell in json.loads(listed.read_text(encoding="utf-8"))]
     found = pl.Series(cells, dtype=pl.Categorical)
-    return runs.with_columns(cell=found.gather(runs["cell"]))
+    whole = runs.with_columns(cell=found.gather(runs["cell"]))
+    sweep = json.loads(spec.read_text(encoding="utf-8"))["sweep"] if spec.is_file() else {}
+    return read_sweep(sweep).among(whole) if "arms" in sweep else whole
 
 
 def _with_cells(runs: pl.DataFrame, sweep: Sweep) -> pl.DataFrame:

@@ -41,7 +41,7 @@ th { color: var(--soft); font-weight: 600; } td.number { white-space: nowrap; }
 .verdict { display: inline-block; padding: .05rem .6rem; border-radius: 1rem; font-size: .8rem;
   font-weight: 650; letter-spacing: .01em; white-space: nowrap; }
 .supported { background: #d5eaf7; color: #004d7a; } .contradicted { background: #fde0cf;
-  color: #8a3b00; } .undecided { background: #ececee; color: #444; }
+  color: #8a3b00; } .undecided, .check { background: #ececee; color: #444; }
 .claim { border: 1px solid var(--line); border-radius: 10px; margin: 1rem 0; overflow: hidden; }
 .claim h3 { font-size: 1rem; margin: 0; padding: .8rem 1rem; font-weight: 600; }
 .sides { display: grid; grid-template-columns: 2fr 3fr; border-top: 1px solid var(--line); }
@@ -107,7 +107,8 @@ def _overview(chapters: Sequence[Chapter]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{html.escape(chapter.anchor)}'>{html.escape(chapter.experiment.id)}</a>"
         f" <span class='soft'>{html.escape(chapter.scale)}, {chapter.made}</span></td>"
-        f"<td>{html.escape(verdict.claim.text)}</td><td>{_badge(verdict)}</td>"
+        f"<td>{html.escape(verdict.claim.text)}</td><td>{verdict.claim.kind}</td>"
+        f"<td>{_badge(verdict)}</td>"
         f"<td class='number'>{verdict.finding.numbers()}</td></tr>"
         for chapter in chapters
         for verdict in chapter.verdicts
@@ -116,9 +117,12 @@ def _overview(chapters: Sequence[Chapter]) -> str:
         return ""
     return (
         "<p>A verdict is <em>supported</em>, <em>contradicted</em> (the runs speak significantly "
-        "against the claim) or <em>undecided</em> (they leave it open). The claims of an "
-        "experiment share its level.</p><div class='scroll'><table class='overview'><thead><tr>"
-        "<th>Experiment</th><th>Claim</th><th>Verdict</th><th>Estimate</th></tr></thead>"
+        "against the claim) or <em>undecided</em> (they leave it open). A claim is the paper's, or "
+        "ours where it says more, less or something else; a <em>check</em> is a statement that no "
+        "run could contradict, and never counts as supported. The claims of an experiment share "
+        "its level.</p><div class='scroll'><table class='overview'><thead><tr>"
+        "<th>Experiment</th><th>Claim</th><th>Kind</th><th>Verdict</th><th>Estimate</th></tr>"
+        "</thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 
@@ -163,8 +167,7 @@ def _maker(version: str, commit: str | None, clean: bool | None, engine: str) ->
 
 
 def _badge(verdict: Verdict) -> str:
-    kind = verdict.finding.judgement.value
-    return f"<span class='verdict {kind}'>{kind}</span>"
+    return f"<span class='verdict {verdict.word.partition(' ')[0]}'>{verdict.word}</span>"
 
 
 def _claim(verdict: Verdict) -> str:
@@ -175,7 +178,7 @@ def _claim(verdict: Verdict) -> str:
     return (
         f"<div class='claim'><h3>({html.escape(claim.name)}) {html.escape(claim.text)}</h3>"
         f"<div class='sides'><div><h4>The paper</h4><p>{paper}</p>"
-        f"<p class='soft'>{html.escape(claim.source)}</p></div>"
+        f"<p class='soft'>{html.escape(claim.source)}; kind: {claim.kind}</p></div>"
         f"<div><h4>Here</h4><p>{_badge(verdict)} <span class='estimate number'>"
         f"{finding.numbers()}</span></p><p>{html.escape(finding.quantity)}; n = {finding.n:,}, "
         f"level {verdict.level:.3g}</p>{remark}</div></div></div>"

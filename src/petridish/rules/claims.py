@@ -7,7 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+from petridish.errors import nearest, require
+from petridish.statistics.estimators import Estimate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,18 +50,40 @@ class Finding:
 
     def numbers(self) -> str:
         """Write the estimate with its interval, as far as there are any."""
-        if math.isnan(self.estimate):
-            return "–"
-        if math.isnan(self.low):
-            return f"{self.estimate:.3g}"
-        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return Estimate(self.estimate, self.low, self.high).text
 
 
-class Rule(Protocol):
+class Judges(Protocol):
     """How a claim is judged. The level is the probability of a wrong verdict that it may risk."""
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
+
+
+class Reads(ABC):
+    """A rule that says what it reads beside how runs ended: curves, weights, metrics of one's own.
+
+    What it names is read from a store for its verdict, and kept by a record. A rule that is no
+    `Reads` is given neither curves nor weights.
+    """
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The fields of which it takes the best value, or keeps the values apart.
+
+        With "restart" among them, the restarts of a seed are not counted as seeds.
+        """
+        return ()
+
+
+def columns_of(rule: Judges) -> tuple[str, ...]:
+    """Return the columns that a rule says it reads."""
+    return rule.columns if isinstance(rule, Reads) else ()
 
 
 class Simulated(ABC):
@@ -66,8 +91,6 @@ class Simulated(ABC):
 
     Its seed is fixed, so that a process simulates once for each rule and level.
     """
-
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Give what the simulation finds."""
@@ -83,25 +106,43 @@ def _simulated(rule: Simulated, level: float) -> Finding:
     return rule.simulate(level)
 
 
+Kind = Literal["paper", "ours", "check"]
+CHECKED = {
+    Judgement.SUPPORTED: "check holds",
+    Judgement.CONTRADICTED: "check fails",
+    Judgement.UNDECIDED: "check open",
+}
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A statement that can come out false.
+    """A statement, and how it is judged.
 
     Attributes
     ----------
     name, text, source : str
         A letter within its experiment, the sentence, and where it comes from.
-    rule : Rule
+    rule : Judges
         How it is judged.
     paper : str
         What the source reports, for a reader to set beside what was found here.
+    kind : "paper", "ours" or "check"
+        The source's statement, no stronger and no weaker; a form or a question of our own; or a
+        statement that no run could contradict, which is shown and never counts as supported.
     """
 
     name: str
     text: str
     source: str
-    rule: Rule
+    rule: Judges
     paper: str = ""
+    kind: Kind = "ours"
+
+    def __post_init__(self) -> None:
+        require(
+            self.kind in get_args(Kind),
+            f"Claim: kind={self.kind!r}. {nearest(str(self.kind), get_args(Kind))}",
+        )
 
 
 @dataclass(frozen=True)
@@ -112,11 +153,18 @@ class Verdict:
     finding: Finding
     level: float
 
+    @property
+    def word(self) -> str:
+        """What is said of the claim: a check holds, fails or is open, and is never supported."""
+        judgement = self.finding.judgement
+        return CHECKED[judgement] if self.claim.kind == "check" else judgement.value
+
     def as_json(self) -> dict[str, Any]:
         """Give the verdict as JSON can hold it: no NaN and no infinity."""
         finding = self.finding
         return {
             "claim": self.claim.name,
+            "kind": self.claim.kind,
             "verdict": finding.judgement.value,
             "estimate": _finite(finding.estimate),
             "low": _finite(finding.low),
@@ -135,8 +183,8 @@ class Verdict:
         numbers = finding.numbers()
         remark = f"; {finding.remark}" if finding.remark else ""
         return (
-            f"({self.claim.name}) {finding.judgement.value.upper()}: {finding.quantity} = {numbers}"
-            f", n = {finding.n}, level {self.level:.3g}{remark}"
+            f"({self.claim.name}, {self.claim.kind}) {self.word.upper()}: {finding.quantity} = "
+            f"{numbers}, n = {finding.n}, level {self.level:.3g}{remark}"
         )
 
 

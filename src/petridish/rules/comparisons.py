@@ -49,7 +49,7 @@ class BestOrTied:
         others = [value for value in values if value != self.candidate]
         gains = {
             other: mean_difference(
-                outcome[:, values.index(other)], own, level=1 - level / len(others)
+                outcome[:, values.index(other)], own, coverage=1 - level / len(others)
             )
             for other in others
         }

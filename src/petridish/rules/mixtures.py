@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FEWEST = 5  # successes behind a mixture: of fewer, luck is guessed to a factor of ten or worse
-LEVEL = 0.95  # of the intervals, simultaneous over the budgets looked at in a cell
+COVERAGE = 0.95  # of the intervals, simultaneous over the budgets looked at in a cell
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ def _options(cell: pl.DataFrame, target: float) -> list[Mixture]:
     times = np.sort(cell["solved_at"].drop_nulls().to_numpy())
     enough = times[FEWEST - 1] if len(times) >= FEWEST else math.inf
     looked = [budget for budget in budgets(steps, every) if budget >= enough]
-    level = 1 - (1 - LEVEL) / max(1, len(looked))
+    coverage = 1 - (1 - COVERAGE) / max(1, len(looked))
     found = []
     for budget in looked:
         solved, runs = int(np.searchsorted(times, budget, side="right")), len(cell)
-        low, high = (float(end) for end in anytime_interval(solved, runs, level=level))
+        low, high = (float(end) for end in anytime_interval(solved, runs, coverage=coverage))
         found.append(
             Mixture(
                 task=first["task"],

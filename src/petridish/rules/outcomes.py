@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from petridish.rules.claims import Finding, Judgement, nothing
-from petridish.rules.columns import curve_columns
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import wilson_interval
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def with_classes(table: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Groks:
+class Groks(Reads):
     """Some runs fit their sample long before their test error leaves chance, and then solve it.
 
     A run counts if its training error was at most `fitted` while its test error was still at least
@@ -59,12 +58,13 @@ class Groks:
     `rare`.
     """
 
+    columns = ("curve.step", "curve.train_error", "curve.test_error")
+
     fitted: float = 0.01
     chance: float = 0.45
     delay: float = DELAY
     rare: float = 0.05
     fewest: int = 5
-    columns: ClassVar[tuple[str, ...]] = curve_columns("train_error", "test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""
@@ -85,7 +85,7 @@ class Groks:
         every = sorted(delay for some in delays.values() for delay in some)
         share = f"{len(every)} of {solved} solved runs were at chance when they had fitted"
         if not every:
-            high = float(wilson_interval(0, solved, level=1 - level)[1])
+            high = float(wilson_interval(0, solved, coverage=1 - level)[1])
             judgement = Judgement.CONTRADICTED if high < self.rare else Judgement.UNDECIDED
             nan = math.nan
             return Finding(judgement, nan, nan, nan, quantity, solved, share)

@@ -101,11 +101,11 @@ class NeverDecreases:
         if not len(outcome):
             return nothing(quantity, INCOMPLETE)
         third = level / 3
-        estimate, low, high = mean_difference(outcome[:, -1], outcome[:, 0], level=1 - level)
+        estimate, low, high = mean_difference(outcome[:, -1], outcome[:, 0], coverage=1 - level)
         rise = trend_test(outcome, np.arange(outcome.shape[1], dtype=np.float64))
         pairs = list(pairwise(np.moveaxis(outcome, 1, 0)))  # neighbours, each (stratum, seed)
         steps = [
-            mean_difference(wider, narrower, level=1 - third / len(pairs))
+            mean_difference(wider, narrower, coverage=1 - third / len(pairs))
             for narrower, wider in pairs
         ]
         falls = holm(
@@ -162,7 +162,7 @@ class Beats:
         if not len(outcome):
             return nothing(quantity, INCOMPLETE)
         better, worse = (outcome[:, values.index(side)] for side in (self.better, self.worse))
-        estimate, low, high = mean_difference(better, worse, level=1 - level)
+        estimate, low, high = mean_difference(better, worse, coverage=1 - level)
         gain = np.nanmean(better, axis=1) - np.nanmean(worse, axis=1)
         remark = f"{(gain > 0).sum()} of {len(gain)} cells higher, {(gain < 0).sum()} lower"
         judgement = by_interval(low, high, 0.0)

@@ -15,7 +15,7 @@ FEWEST = 5  # seeds: of fewer a bootstrap knows too little
 
 
 def wilson_interval(
-    solved: int | NDArray[Any], runs: int | NDArray[Any], *, level: float = 0.95
+    solved: int | NDArray[Any], runs: int | NDArray[Any], *, coverage: float = 0.95
 ) -> tuple[Floats, Floats]:
     r"""Bound the probability that a run solves its task.
 
@@ -23,7 +23,7 @@ def wilson_interval(
     ----------
     solved, runs : int or array
         Runs that solved the task, and runs made.
-    level : float, default=0.95
+    coverage : float, default=0.95
         Coverage of the two-sided interval.
 
     Returns
@@ -33,7 +33,7 @@ def wilson_interval(
         keeps its width where sweeps often end: no run solved, or all of them. Without runs, 0 to 1.
     """
     s, n = np.asarray(solved, np.float64), np.asarray(runs, np.float64)
-    z2 = NormalDist().inv_cdf(0.5 + level / 2) ** 2
+    z2 = NormalDist().inv_cdf(0.5 + coverage / 2) ** 2
     centre = (s + z2 / 2) / (n + z2)
     safe = np.maximum(n, 1)
     half = np.sqrt(z2 * (s * (safe - s) / safe + z2 / 4)) / (n + z2)
@@ -43,7 +43,7 @@ def wilson_interval(
 
 
 def anytime_interval(
-    solved: int | NDArray[Any], runs: int | NDArray[Any], *, level: float = 0.95
+    solved: int | NDArray[Any], runs: int | NDArray[Any], *, coverage: float = 0.95
 ) -> tuple[Floats, Floats]:
     r"""Bound a success probability whenever one stopped, for whatever reason.
 
@@ -51,20 +51,20 @@ def anytime_interval(
     ----------
     solved, runs : int or array
         Runs that solved the task, and runs made.
-    level : float, default=0.95
+    coverage : float, default=0.95
         Probability that no interval of the whole sequence, after 1, 2, 3 … runs, misses.
 
     Returns
     -------
     low, high : array
         The ends of all :math:`p` with :math:`B(s + ½, f + ½) / (B(½, ½)\, p^s (1 - p)^f) <
-        1 / (1 - level)` for s runs solved and f not: a likelihood ratio that under p is a
+        1 / (1 - coverage)` for s runs solved and f not: a likelihood ratio that under p is a
         martingale of mean 1 [Ville 1939; Robbins 1970]. Wider than Wilson's, as it must be.
     """
     from scipy.special import betaln, xlog1py, xlogy  # slow to import
 
     s, n = np.broadcast_arrays(np.asarray(solved, np.float64), np.asarray(runs, np.float64))
-    mixture = betaln(s + 0.5, n - s + 0.5) - betaln(0.5, 0.5) + np.log(1 - level)
+    mixture = betaln(s + 0.5, n - s + 0.5) - betaln(0.5, 0.5) + np.log(1 - coverage)
 
     def outside(p: Floats) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = mixture - xlogy(s, p) - xlog1py(n - s, -p) >= 0
@@ -83,7 +83,7 @@ def anytime_interval(
 
 
 def mean_difference(
-    better: Floats, worse: Floats, *, level: float = 0.95
+    better: Floats, worse: Floats, *, coverage: float = 0.95
 ) -> tuple[float, float, float]:
     """Compare two conditions over many cells: the mean difference of their success probabilities.
 
@@ -92,7 +92,7 @@ def mean_difference(
     better, worse : array, shape (cell, seed)
         Outcomes, 1 for solved and 0 for not, NaN where no run was made; at least two runs in every
         cell, on both sides.
-    level : float
+    coverage : float
         Coverage of the two-sided interval.
 
     Returns
@@ -109,17 +109,17 @@ def mean_difference(
     solved = [np.nansum(side, axis=1) for side in (better, worse)]
     p1, p2 = (s / n for s, n in zip(solved, runs, strict=True))
     estimate = float(np.mean(p1 - p2))
-    half = _clustered_half_width(better, worse, level)
+    half = _clustered_half_width(better, worse, coverage)
     equal = len(set(np.concatenate(runs).tolist())) == 1
     interval = wilson_interval if equal else anytime_interval
-    low1, high1 = interval(solved[0], runs[0], level=level)
-    low2, high2 = interval(solved[1], runs[1], level=level)
+    low1, high1 = interval(solved[0], runs[0], coverage=coverage)
+    low2, high2 = interval(solved[1], runs[1], coverage=coverage)
     down = math.sqrt(np.sum((p1 - low1) ** 2 + (high2 - p2) ** 2)) / len(p1)
     up = math.sqrt(np.sum((high1 - p1) ** 2 + (p2 - low2) ** 2)) / len(p1)
     return estimate, estimate - max(down, half), estimate + max(up, half)
 
 
-def _clustered_half_width(better: Floats, worse: Floats, level: float) -> float:
+def _clustered_half_width(better: Floats, worse: Floats, coverage: float) -> float:
     """Give half the width of Student's interval with seeds as clusters.
 
     A seed's pull on the mean difference is the sum of its runs' residuals, each over its cell's
@@ -140,16 +140,16 @@ def _clustered_half_width(better: Floats, worse: Floats, level: float) -> float:
     if effective <= 1:
         return math.inf
     variance = float((pull**2).sum()) * effective / (effective - 1)
-    return float(stdtrit(effective - 1, 0.5 + level / 2)) * math.sqrt(variance)
+    return float(stdtrit(effective - 1, 0.5 + coverage / 2)) * math.sqrt(variance)
 
 
-def student_half_width(values: Floats, level: float) -> float:
+def student_half_width(values: Floats, coverage: float) -> float:
     """Give half the width of Student's interval for a mean; infinite for a single value."""
     from scipy.special import stdtrit  # slow to import
 
     if len(values) < 2:
         return math.inf
-    quantile = float(stdtrit(len(values) - 1, 0.5 + level / 2))
+    quantile = float(stdtrit(len(values) - 1, 0.5 + coverage / 2))
     return quantile * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
@@ -169,7 +169,7 @@ def censored_median(times: Sequence[float | None]) -> float:
 def bootstrap_median(
     times: Sequence[float | None],
     *,
-    level: float = 0.95,
+    coverage: float = 0.95,
     resamples: int = 2000,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
@@ -179,32 +179,32 @@ def bootstrap_median(
     values = np.array([math.inf if time is None else time for time in times])
     drawn = np.sort(rng.choice(values, (resamples, len(values))), axis=1)
     medians = drawn[:, (len(values) - 1) // 2]
-    tail = (1 - level) / 2
+    tail = (1 - coverage) / 2
     low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
 
 
-def median_interval(values: Floats, level: float) -> tuple[float, float]:
+def median_interval(values: Floats, coverage: float) -> tuple[float, float]:
     r"""Bound a median by two order statistics, whatever the distribution.
 
     Parameters
     ----------
     values : array
         Independent draws.
-    level : float
+    coverage : float
         Least coverage of the two-sided interval.
 
     Returns
     -------
     low, high : float
         The i-th smallest and the i-th largest value, for the largest i with
-        :math:`P(\mathrm{Bin}(n, ½) < i) \le (1 - \text{level}) / 2`; infinite if there is none, as
-        with fewer than six values at 95 %.
+        :math:`P(\mathrm{Bin}(n, ½) < i) \le (1 - \text{coverage}) / 2`; infinite if there is
+        none, as with fewer than six values at 95 %.
     """
     n, tail, i = len(values), 0.0, 0
     while i < n:
         tail += math.comb(n, i) / 2**n
-        if tail > (1 - level) / 2:
+        if tail > (1 - coverage) / 2:
             break
         i += 1
     if i == 0:
@@ -213,7 +213,7 @@ def median_interval(values: Floats, level: float) -> tuple[float, float]:
     return float(ordered[i - 1]), float(ordered[n - i])
 
 
-def exact_interval(hits: int, runs: int, *, level: float = 0.95) -> tuple[float, float]:
+def exact_interval(hits: int, runs: int, *, coverage: float = 0.95) -> tuple[float, float]:
     """Bound a probability by inverting the binomial test [Clopper & Pearson 1934].
 
     Never misses more often than it says, for a probability of 1e-6 as for one half: with no hit in
@@ -221,7 +221,7 @@ def exact_interval(hits: int, runs: int, *, level: float = 0.95) -> tuple[float,
     """
     from scipy.special import betaincinv  # slow to import
 
-    tail = (1 - level) / 2
+    tail = (1 - coverage) / 2
     low = betaincinv(hits, runs - hits + 1, tail) if hits else 0.0
     high = betaincinv(hits + 1, runs - hits, 1 - tail) if hits < runs else 1.0
     return float(low), float(high)

@@ -53,14 +53,14 @@ class Difference:
         return Difference(factor * self.estimate, low, high, means, self.p)
 
 
-def mean_over_tasks(means: Floats, *, level: float = 0.95) -> Difference:
+def mean_over_tasks(means: Floats, *, coverage: float = 0.95) -> Difference:
     r"""Estimate a difference that generalises to further tasks.
 
     Parameters
     ----------
     means : array, shape (task,)
         Mean difference of each task, over its trials.
-    level : float
+    coverage : float
         Coverage of the two-sided interval.
 
     Returns
@@ -76,7 +76,7 @@ def mean_over_tasks(means: Floats, *, level: float = 0.95) -> Difference:
         nothing. For a single task it is infinite.
     """
     estimate = float(means.mean())
-    half = student_half_width(means, level)
+    half = student_half_width(means, coverage)
     return Difference(
         estimate, estimate - half, estimate + half, tuple(means.tolist()), signed_rank(means)
     )

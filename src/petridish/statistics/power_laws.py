@@ -64,7 +64,7 @@ class Cell:
         """Give the time by which `share` of the runs are solved; infinite where fewer are."""
         return float(self.spread[_rank(share, len(self.times)) - 1])
 
-    def interval(self, share: float = 0.5, *, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, share: float = 0.5, *, coverage: float = 0.95) -> tuple[float, float]:
         r"""Bound a quantile by the percentile bootstrap, exactly; an end may be infinite.
 
         Of N runs drawn anew, the one of rank i is number :math:`\lfloor N U \rfloor` of the runs
@@ -75,7 +75,7 @@ class Cell:
 
         runs = len(self.times)
         rank = _rank(share, runs)
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
         places = np.floor(runs * betaincinv(rank, runs - rank + 1, tails)).astype(int)
         low, high = self.spread[np.minimum(places, runs - 1)]
         return float(low), float(high)
@@ -173,10 +173,10 @@ def fit_power_law(cells: Sequence[Cell]) -> PowerLaw | None:
     away = points.x - centre
     spread = (weight * away**2).sum()
     exponent = float((weight * away * points.y).sum() / spread)
-    level = float((weight * points.y).sum() / weight.sum()) - exponent * centre
-    residual = (points.y - level - exponent * points.x) / points.error
+    intercept = float((weight * points.y).sum() / weight.sum()) - exponent * centre
+    residual = (points.y - intercept - exponent * points.x) / points.error
     scatter = max(1.0, float((residual**2).sum()) / (len(points.x) - 2))
-    return PowerLaw(exponent, math.sqrt(scatter / spread), math.exp(level), cells=len(points.x))
+    return PowerLaw(exponent, math.sqrt(scatter / spread), math.exp(intercept), cells=len(points.x))
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ EDGE = 8.0  # of logit ρ: a share below 3e-4 counts as 0, one above 1 − 3e-4 
 ROOT_2PI = math.log(2 * math.pi) / 2
 
 
-def anova_icc(groups: Sequence[Floats], *, level: float = 0.95) -> tuple[float, float, float]:
+def anova_icc(groups: Sequence[Floats], *, coverage: float = 0.95) -> tuple[float, float, float]:
     r"""Give the intraclass correlation of fully measured, normal values.
 
     Parameters
     ----------
     groups : sequence of array
         The values of every group; at least two groups, and two values in one of them.
-    level : float
+    coverage : float
         Coverage of the two-sided interval.
 
     Returns
@@ -52,7 +52,7 @@ def anova_icc(groups: Sequence[Floats], *, level: float = 0.95) -> tuple[float, 
     size = len(sizes) / (1 / sizes).sum()
     between = size * float(np.var([group.mean() for group in groups], ddof=1))
     ratio = between / within if within > 0 else math.inf
-    tails = fdtri(len(sizes) - 1, freedom, [0.5 + level / 2, 0.5 - level / 2])
+    tails = fdtri(len(sizes) - 1, freedom, [0.5 + coverage / 2, 0.5 - coverage / 2])
     estimate, low, high = (_share(ratio / tail, size) for tail in (1.0, *tails))
     return estimate, max(low, 0.0), max(high, 0.0)
 
@@ -269,7 +269,7 @@ class RandomEffects:
         found = minimize_scalar(lost, bracket=(here, here + 0.1), options={"xtol": 1e-3})
         return max(0.0, 2 * (fit.height + float(found.fun)))
 
-    def likelihood_interval(self, level: float) -> tuple[float, float]:
+    def likelihood_interval(self, coverage: float) -> tuple[float, float]:
         """Bound the share by the shares that lose little likelihood.
 
         Those with a deviance below the square of Student's quantile with one degree of freedom
@@ -278,7 +278,7 @@ class RandomEffects:
         from scipy.optimize import brentq
         from scipy.special import stdtrit  # slow to import
 
-        most = float(stdtrit(len(self.times.runs) - 1, 0.5 + level / 2)) ** 2
+        most = float(stdtrit(len(self.times.runs) - 1, 0.5 + coverage / 2)) ** 2
         best = _logit(self.fit.share)
         ends: list[float] = []
         for edge in (-EDGE, self._most):
@@ -289,7 +289,7 @@ class RandomEffects:
             ends.append(1 / (1 + math.exp(-end)))
         return ends[0], ends[1]
 
-    def jackknife_interval(self, level: float) -> tuple[float, float]:
+    def jackknife_interval(self, coverage: float) -> tuple[float, float]:
         r"""Bound the share without leaning on normality, by leaving out one group at a time.
 
         Student's interval for :math:`\log(1/\tilde n + σ_a^2/σ_e^2)`, the logarithm of F up to a
@@ -304,7 +304,7 @@ class RandomEffects:
         if not len(without):
             return self.fit.share, self.fit.share
         error = math.sqrt((groups - 1) ** 2 / groups * float(np.var(without, ddof=1)))
-        half = float(stdtrit(groups - 1, 0.5 + level / 2)) * error
+        half = float(stdtrit(groups - 1, 0.5 + coverage / 2)) * error
         ratios = [
             max(math.exp(min(end, 30.0)) - 1 / size, 0.0) for end in (here - half, here + half)
         ]
@@ -399,11 +399,13 @@ class Explained:
         return max(self.likelihood[1], self.jackknife[1])
 
 
-def explained_share(times: LogTimes, *, level: float = 0.95) -> Explained:
+def explained_share(times: LogTimes, *, coverage: float = 0.95) -> Explained:
     """Estimate the share of the variance of log t between groups, unsolved runs counted as such.
 
     The interval is the wider, to each side, of the likelihood's, which is right for normal
     log times, and the jackknife's over groups, which asks for many groups but for no normality.
     """
     model = RandomEffects(times)
-    return Explained(model.fit, model.likelihood_interval(level), model.jackknife_interval(level))
+    return Explained(
+        model.fit, model.likelihood_interval(coverage), model.jackknife_interval(coverage)
+    )

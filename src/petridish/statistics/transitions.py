@@ -20,9 +20,9 @@ def transition_time(steps: ArrayLike, errors: ArrayLike, *, solved: float = SOLV
 
 
 def plateau_length(
-    steps: ArrayLike, errors: ArrayLike, *, level: float = CHANCE, solved: float = SOLVED
+    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
-    """Give the steps spent with an error of at least `level` before it falls to `solved`.
+    """Give the steps spent with an error of at least `chance` before it falls to `solved`.
 
     Between two looks that differ, the change counts as halfway. With looks at 0, 10, 20 and 30
     that find 0.5, 0.5, 0.3 and 0, it is 15 of 30 steps. Time on a plateau that a run came back to
@@ -31,13 +31,13 @@ def plateau_length(
     end = transition_time(steps, errors, solved=solved)
     at = np.asarray(steps, np.float64)
     before = at <= end
-    high = (np.asarray(errors, np.float64)[before] >= level).astype(np.float64)
+    high = (np.asarray(errors, np.float64)[before] >= chance).astype(np.float64)
     length = float(np.sum(np.diff(at[before]) * (high[1:] + high[:-1]) / 2))
     return math.nan if math.isnan(end) else length
 
 
 def plateau_fraction(
-    steps: ArrayLike, errors: ArrayLike, *, level: float = CHANCE, solved: float = SOLVED
+    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
     r"""Give the plateau's share of the time until the error falls to `solved`.
 
@@ -47,24 +47,26 @@ def plateau_fraction(
     apart. NaN if the run never falls to `solved`, or starts there.
     """
     end = transition_time(steps, errors, solved=solved)
-    return plateau_length(steps, errors, level=level, solved=solved) / end if end > 0 else math.nan
+    return (
+        plateau_length(steps, errors, chance=chance, solved=solved) / end if end > 0 else math.nan
+    )
 
 
 def transition_length(
-    steps: ArrayLike, errors: ArrayLike, *, level: float = CHANCE, solved: float = SOLVED
+    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
-    """Give the steps from the last look at `level` or above to the first at `solved`.
+    """Give the steps from the last look at `chance` or above to the first at `solved`.
 
-    Where no look was at `level`, all the steps to `solved`; NaN if the run never falls there.
+    Where no look was at `chance`, all the steps to `solved`; NaN if the run never falls there.
     """
     end = transition_time(steps, errors, solved=solved)
     at = np.asarray(steps, np.float64)
-    high = at[(at <= end) & (np.asarray(errors, np.float64) >= level)]
+    high = at[(at <= end) & (np.asarray(errors, np.float64) >= chance)]
     return end - float(high[-1]) if len(high) else end
 
 
 def sharpness(
-    steps: ArrayLike, errors: ArrayLike, *, level: float = CHANCE, solved: float = SOLVED
+    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
     """Give how many times longer the way to `solved` was than the transition at its end.
 
@@ -73,7 +75,7 @@ def sharpness(
     there.
     """
     end = transition_time(steps, errors, solved=solved)
-    length = transition_length(steps, errors, level=level, solved=solved)
+    length = transition_length(steps, errors, chance=chance, solved=solved)
     return end / length if end > 0 else math.nan
 
 

@@ -173,7 +173,11 @@ class _Shard:
         # Shards of schema 2 have the whole spec of each run instead of its cell.
         wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
         wanted |= set(filter(is_measured, self.names))
-        wanted |= {n for n in self.names if is_kept(n) and (columns == "all" or n in columns)}
+        wanted |= {
+            name
+            for name in self.names
+            if is_kept(name) and (columns == "all" or name.removesuffix(".of") in columns)
+        }
         names = [name for name in self.names if name in wanted]
         table = self.columns(*names)
         if "restart" not in self.names:  # of before there were any

@@ -14,7 +14,6 @@ from petridish.chapters.features.figures import (
     power_histograms,
     representations,
 )
-from petridish.chapters.features.networks import READ
 from petridish.chapters.features.rules import (
     ConstructionsAttain,
     DenseFallsShort,
@@ -30,7 +29,7 @@ from petridish.chapters.features.summaries import feature_table, margin_table, n
 from petridish.experiment import Experiment
 from petridish.models import Homogeneous, Power, ReLU
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import GroupProduct, SparseParity
 from petridish.training import (
     CrossEntropy,
@@ -83,12 +82,6 @@ def whole(
     )
 
 
-def together(*parts: Sweep) -> Sweep:
-    """Put sweeps together that are judged as one."""
-    first, *rest = parts
-    return Sweep(first.base, first.axes, tuple(rest))
-
-
 def addition(
     p: int,
     *,
@@ -108,8 +101,8 @@ def addition(
         (Homogeneous(width), NeuronNorm(1e-4, 2, 3), seeds),
         (Homogeneous(width, ReLU()), NeuronNorm(1e-4, 2, 2), relu_seeds),
     )
-    return together(
-        *(
+    return joined(
+        (
             Sweep(
                 whole(task, model, penalty=penalty, doubled=doubled, steps=steps, every=every),
                 {"seed": range(n)},
@@ -181,23 +174,21 @@ def moduli(
 ) -> Sweep:
     """Sweep small moduli at multiples of the width 4(p − 1) that Theorem 7.7 asks for."""
     doubled = tuple(range(1_000, 10_001, 1_000))
-    return together(
-        *(
-            Sweep(
-                whole(
-                    GroupProduct(f"Z{p}"),
-                    Homogeneous(factor * 4 * (p - 1)),
-                    penalty=NeuronNorm(1e-4, 2, 3),
-                    doubled=tuple(at for at in doubled if at < steps),
-                    steps=steps,
-                    every=every,
-                    precision="float64",
-                ),
-                {"seed": range(seeds)},
-            )
-            for p in primes
-            for factor in factors
+    return joined(
+        Sweep(
+            whole(
+                GroupProduct(f"Z{p}"),
+                Homogeneous(factor * 4 * (p - 1)),
+                penalty=NeuronNorm(1e-4, 2, 3),
+                doubled=tuple(at for at in doubled if at < steps),
+                steps=steps,
+                every=every,
+                precision="float64",
+            ),
+            {"seed": range(seeds)},
         )
+        for p in primes
+        for factor in factors
     )
 
 
@@ -221,6 +212,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. 7.1",
             ReachesMargin(),
             "The network asymptotically reaches the maximum margin √(2/27) / (√p (p − 1)).",
+            kind="paper",
         ),
         Claim(
             "F",
@@ -228,6 +220,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. 7.4c",
             NeuronsShare("one feature"),
             "The final maximum power is almost exactly 1 for all the neurons.",
+            kind="paper",
         ),
         Claim(
             "R",
@@ -235,6 +228,7 @@ ADDITION = Experiment(
             "TH Fig. 7.4b",
             PowerNear(0.85, 0.95),
             "The final maximum power is concentrated around 0.9.",
+            kind="paper",
         ),
         Claim(
             "P",
@@ -242,6 +236,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7",
             NeuronsShare("phases"),
             "Every network of maximum margin has it; no figure.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -249,6 +244,7 @@ ADDITION = Experiment(
             "TH Theorem 7.7, Fig. D.1",
             EveryFeature(),
             "At least one neuron uses each frequency.",
+            kind="ours",
         ),
         Claim(
             "U",
@@ -256,6 +252,7 @@ ADDITION = Experiment(
             "TH Fig. D.1",
             NearUniform(),
             "The final distribution across frequencies is close to uniform.",
+            kind="paper",
         ),
     ),
     figures={
@@ -266,7 +263,6 @@ ADDITION = Experiment(
         "phases": phase_relation,
     },
     tables=TABLES,
-    keeps=READ,
 )
 
 PARITY = Experiment(
@@ -285,6 +281,7 @@ PARITY = Experiment(
             "TH Theorem 7.8, Fig. 7.5b",
             ReachesMargin(),
             "The network approaches the theoretical maximum margin.",
+            kind="paper",
         ),
         Claim(
             "S",
@@ -292,6 +289,7 @@ PARITY = Experiment(
             "TH Theorem 7.8, Fig. 7.5a",
             NeuronsShare("support"),
             "The support of every u is S.",
+            kind="paper",
         ),
         Claim(
             "E",
@@ -299,6 +297,7 @@ PARITY = Experiment(
             "TH Theorem 7.8",
             NeuronsShare("sizes"),
             "|u_j| = ‖w‖ for every j in S.",
+            kind="paper",
         ),
         Claim(
             "C",
@@ -306,11 +305,11 @@ PARITY = Experiment(
             "TH Theorem 7.8",
             NeuronsShare("signs"),
             "w lies in the span of (1, −1), and (Π u_j)(w · (1, −1)) ≥ 0.",
+            kind="paper",
         ),
     ),
     figures={"neurons": parity_neurons, "margin": margin_curves},
     tables={"margins": margin_table, "neurons": neuron_table},
-    keeps=READ,
 )
 
 GROUPS = Experiment(
@@ -319,17 +318,13 @@ GROUPS = Experiment(
     source="TH §7.6, Fig. 7.6, D.2, D.3",
     scales={
         "smoke": group("S3", 30, seeds=2, steps=3_000, every=100),
-        "laptop": together(group("S3", 30, seeds=5), group("S4", 200, seeds=3)),
-        "others": together(
-            group("D5", 100, seeds=3),
-            group("Q8", 100, seeds=3),
-            group("A4", 120, seeds=3),
-            group("Z2xZ4", 60, seeds=3),
+        "laptop": joined([group("S3", 30, seeds=5), group("S4", 200, seeds=3)]),
+        "others": joined(
+            group(name, width, seeds=3)
+            for name, width in (("D5", 100), ("Q8", 100), ("A4", 120), ("Z2xZ4", 60))
         ),
-        "paper": together(
-            group("S3", 30, seeds=5),
-            group("S4", 200, seeds=3),
-            permutations_of_five(seeds=2),
+        "paper": joined(
+            [group("S3", 30, seeds=5), group("S4", 200, seeds=3), permutations_of_five(seeds=2)]
         ),
     },
     claims=(
@@ -340,6 +335,7 @@ GROUPS = Experiment(
             ReachesMargin(),
             "The margin approaches 2/(3√(3|G|)) / Σ d^2.5. Where the theorem does not apply, γ* is "
             "that of docs/theory-margins.md.",
+            kind="paper",
         ),
         Claim(
             "F",
@@ -347,6 +343,7 @@ GROUPS = Experiment(
             "TH Theorem 7.9, Fig. 7.6d",
             NeuronsShare("one feature"),
             "Towards the end all neurons are concentrated in a single representation.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -354,6 +351,7 @@ GROUPS = Experiment(
             "TH Theorem 7.9",
             EveryFeature(),
             "At least one neuron for each representation but the trivial one.",
+            kind="ours",
         ),
         Claim(
             "O",
@@ -361,11 +359,11 @@ GROUPS = Experiment(
             "TH Fig. 7.6b, D.2b, D.3b",
             OrderedByDimension(),
             "Higher dimensional representations have more neurons.",
+            kind="paper",
         ),
     ),
     figures={"representations": representations, "margin": margin_curves},
     tables=TABLES,
-    keeps=READ,
 )
 
 EXACT = (3, 5, 7, 11, 23, 71)
@@ -391,6 +389,7 @@ CONSTRUCTIONS = Experiment(
                 ("S3", "S4", "D5", "Z2xS3", "A4", "A5", "Q8"),
             ),
             "Theorem 7.7's network has 4(p − 1) neurons.",
+            kind="check",
         ),
         Claim(
             "D",
@@ -398,6 +397,7 @@ CONSTRUCTIONS = Experiment(
             "TH §D.4",
             DenseFallsShort(EXACT[1:]),
             "Sparsity in Fourier space is not present in every correct classifier.",
+            kind="check",
         ),
         Claim(
             "T",
@@ -405,9 +405,9 @@ CONSTRUCTIONS = Experiment(
             "TH §D.4",
             TrainedBeatDense(),
             "It has no behavioural similarity to the solutions reached by standard training.",
+            kind="paper",
         ),
     ),
     figures={"constructions": constructions, "margin": margin_curves},
     tables=TABLES,
-    keeps=READ,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from petridish.chapters.features.networks import (
     networks,
     theory_shares,
 )
-from petridish.rules.claims import Finding, Judgement, Simulated, by_interval, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, Simulated, by_interval, nothing
 from petridish.statistics.estimate import student_half_width
 
 if TYPE_CHECKING:
@@ -123,8 +123,10 @@ def _short(value: float) -> str:
     return f"1 − {1 - value:.1g}" if 0.995 < value < 1 - 1e-9 else f"{value:.3g}"
 
 
-class _OfNetworks:
-    columns: ClassVar[tuple[str, ...]] = READ
+class _OfNetworks(Reads):
+    """A rule about trained networks: their weights, and the margin on their way."""
+
+    columns = READ
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from petridish.estimator.contenders import (
 from petridish.experiment import Experiment
 from petridish.models import MLP, Init, Sparse, Uniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import Table
 from petridish.tasks.table import find_tables
 from petridish.tasks.table_files import BENCHMARK, TABLE_2
@@ -157,12 +157,9 @@ def fit(table: Table, m: int) -> RunSpec:
     )
 
 
-def joined(parts: Sequence[Sweep]) -> Sweep | None:
-    """Make one sweep of several; None of none."""
-    if not parts:
-        return None
-    first, *others = parts
-    return replace(first, also=(*first.also, *others))
+def joined_if_any(parts: Sequence[Sweep]) -> Sweep | None:
+    """Make one sweep of several; None of none, where no table is there."""
+    return joined(parts) if parts else None
 
 
 def there(**scales: Sweep | None) -> dict[str, Sweep]:
@@ -180,7 +177,7 @@ def grid(
             widths = (100, 300, 1000) if m <= wide_to else (100, 300)
             parts.append(networks(table, m, widths=widths, trials=trials))
             parts.append(contenders(table, m, models=RIVALS, trials=trials))
-    return joined(parts)
+    return joined_if_any(parts)
 
 
 def whole_grid(tables: Sequence[Table]) -> Sweep | None:
@@ -205,7 +202,7 @@ def whole_grid(tables: Sequence[Table]) -> Sweep | None:
             if table.dataset not in ("electricity", "Higgs"):  # as the paper: tasks 2 and 9
                 axes = {"model": very_wide, "init": DENSE_AND_SPARSE, "seed": range(trials)}
                 parts.append(Sweep(fit(table, m), axes))
-    return joined(parts)
+    return joined_if_any(parts)
 
 
 def three_fractions(tables: Sequence[Table], *, trials: int) -> Sweep | None:
@@ -217,12 +214,12 @@ def three_fractions(tables: Sequence[Table], *, trials: int) -> Sweep | None:
             if m <= MOST_ROWS:
                 parts.append(networks(table, m, widths=(300,), trials=trials))
                 parts.append(contenders(table, m, models=RIVALS[:4], trials=trials))
-    return joined(parts)
+    return joined_if_any(parts)
 
 
 def optimisers(tables: Sequence[Table]) -> Sweep | None:
     """Sweep the optimisers that the paper may have meant, at 1 % and 10 % of small tables."""
-    return joined(
+    return joined_if_any(
         [
             networks(
                 table,
@@ -242,7 +239,7 @@ def optimisers(tables: Sequence[Table]) -> Sweep | None:
 
 def momentum(tables: Sequence[Table]) -> Sweep | None:
     """Sweep widths and starts under SGD with momentum, which width may like better than Adam."""
-    return joined(
+    return joined_if_any(
         [
             networks(table, m, widths=(100, 300, 1000), optimisers=(SGD(0.9),), trials=10)
             for table in tables
@@ -258,7 +255,7 @@ def smoke(*, models: Sequence[Contender]) -> Sweep | None:
         for m in (30, 120):
             parts.append(networks(table, m, widths=(8, 32), trials=4))
             parts.append(contenders(table, m, models=models, trials=4))
-    return joined(parts)
+    return joined_if_any(parts)
 
 
 def pf6(tables: Sequence[Table]) -> Experiment:
@@ -282,6 +279,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (2T)",
                 WidthHelps(),
                 "Width yields nearly monotonic end-to-end benefits (Fig. 3, Fig. 6).",
+                kind="paper",
             ),
             Claim(
                 "3T",
@@ -289,6 +287,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (3T)",
                 SparseHelps(),
                 "Sparse axis-aligned initialisation sometimes improves performance.",
+                kind="ours",
             ),
             Claim(
                 "3S",
@@ -296,6 +295,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2 (3T)",
                 MostAtSmallSamples(),
                 "The effect is especially pronounced on tables downsampled by orders of magnitude.",
+                kind="paper",
             ),
             Claim(
                 "RF",
@@ -303,6 +303,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF App. C.3, Table 2",
                 Competitive(family="mlp", than="random_forest"),
                 "Wide or sparsely initialised MLPs are competitive with tree-based methods.",
+                kind="ours",
             ),
             Claim(
                 "RB",
@@ -310,6 +311,7 @@ def pf6(tables: Sequence[Table]) -> Experiment:
                 "PF §4.2, Fig. 3",
                 SometimesBeats(family="mlp", than="random_forest"),
                 "In some settings the best MLPs outperform tuned random forests.",
+                kind="paper",
             ),
         ),
         figures={
@@ -348,7 +350,7 @@ def default_against(
             widths = (100, 300, 1000) if m <= 400 else (100, 300)
             parts.append(networks(table, m, widths=widths, trials=fresh))
             parts.append(contenders(table, m, models=models, trials=fresh))
-    return joined(parts)
+    return joined_if_any(parts)
 
 
 SEARCHED = tuple(model for configurations in SEARCH.values() for model in configurations)
@@ -382,12 +384,14 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 "tables that took no part in its choice.",
                 "beyond PF §4.2",
                 LowerError("sparse_mlp", "random_forest", tasks=CONFIRMATION, samples=between),
+                kind="ours",
             ),
             Claim(
                 "P",
                 "It errs less there than the best of the paper's networks that were run.",
                 "beyond PF §4.2",
                 LowerError("sparse_mlp", "mlp", tasks=CONFIRMATION, samples=between),
+                kind="ours",
             ),
             Claim(
                 "B",
@@ -396,6 +400,7 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 LowerError(
                     "sparse_mlp", "lightgbm", tasks=CONFIRMATION, samples=between, margin=1.0
                 ),
+                kind="ours",
             ),
             Claim(
                 "N",
@@ -404,6 +409,7 @@ def pf6b(tables: Sequence[Table]) -> Experiment:
                 LowerError(
                     "sparse_mlp", "realmlp", tasks=CONFIRMATION, samples=between, margin=1.0
                 ),
+                kind="ours",
             ),
         ),
         figures={"errors": method_errors, "ranks": critical_difference},

@@ -259,7 +259,7 @@ def _gains(panel: Any, errors: Errors, rows: Rows, colour: str) -> None:
     for places in whole_classes([errors.cells[cell] for cell in cells]).values():
         tasks = sorted(set(owner[places]))
         each = [gain[[p for p in places if owner[p] == task]].mean() for task in tasks]
-        found = mean_over_tasks(np.array(each), level=1 - LEVEL)
+        found = mean_over_tasks(np.array(each), coverage=1 - LEVEL)
         x.append(float(np.exp(np.log(samples[places]).mean())))
         means.append((found.estimate, found.low, found.high))
     middle, low, high = np.array(means).reshape(-1, 3).T

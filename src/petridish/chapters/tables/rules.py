@@ -80,7 +80,7 @@ class WidthHelps:
         tasks, means = task_means(ends.owner, ends.values)
         if len(tasks) < FEWEST:
             return nothing(quantity, f"needs two widths at equal conditions, on {FEWEST} tasks")
-        gain = mean_over_tasks(means, level=1 - level).scaled(100)
+        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
         quarter = level / 4
         worse = int(significant(paired_test(-steps.values), quarter).sum())
         averages = _average_steps(steps, quarter)
@@ -167,7 +167,7 @@ def _average_steps(steps: Rows, level: float) -> dict[tuple[float, float], Diffe
     for pair in pairs:
         rows = np.array([other == pair for other in steps.pair])
         _, means = task_means(steps.owner[rows], steps.values[rows])
-        found[pair] = mean_over_tasks(means, level=1 - 2 * level / len(pairs)).scaled(100)
+        found[pair] = mean_over_tasks(means, coverage=1 - 2 * level / len(pairs)).scaled(100)
     return found
 
 
@@ -195,7 +195,7 @@ class SparseHelps:
         tasks, means = task_means(gains.owner, gains.values)
         if len(tasks) < FEWEST:
             return nothing(quantity, FEW_TASKS)
-        gain = mean_over_tasks(means, level=1 - level).scaled(100)
+        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
         better, worse = (
             int(significant(paired_test(sign * gains.values), level / 2).sum()) for sign in (1, -1)
         )
@@ -233,7 +233,7 @@ class MostAtSmallSamples:
         tasks, means = task_means(owner, ends[:, :1] - ends[:, 1:])
         if len(tasks) < FEWEST:
             return nothing(quantity, FEW_TASKS)
-        gain = mean_over_tasks(means, level=1 - level).scaled(100)
+        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
         at = [100 * float(task_means(owner, side[:, None])[1].mean()) for side in ends.T]
         remark = (
             f"{_tally(gain, 'more at the smallest', 'less')}; the gain is {_signed(at[0])} at the "
@@ -316,7 +316,7 @@ class Competitive:
         tasks, means = task_means(errors.owner, both)
         if len(tasks) < FEWEST:
             return nothing(quantity, _unlike(self.family, self.than))
-        difference = mean_over_tasks(means, level=1 - level).scaled(100)
+        difference = mean_over_tasks(means, coverage=1 - level).scaled(100)
         judgement = by_interval(-difference.high, -difference.low, -self.margin)
         names = [errors.tasks[task] for task in tasks]
         by_task = sorted(zip(difference.means, names, strict=True))
@@ -425,8 +425,8 @@ class LowerError:
         fair_tasks, fair = task_means(errors.owner, crossed)
         if min(len(tasks), len(fair_tasks)) < FEWEST:
             return nothing(quantity, _unlike(self.family, self.than))
-        difference = mean_over_tasks(means, level=1 - level).scaled(100)
-        other = mean_over_tasks(fair, level=1 - level).scaled(100)
+        difference = mean_over_tasks(means, coverage=1 - level).scaled(100)
+        other = mean_over_tasks(fair, coverage=1 - level).scaled(100)
         low = min(difference.low, other.low)
         judgement = by_interval(-difference.high, -low, -self.margin)
         above = sorted(

@@ -189,7 +189,7 @@ def recovery_slope(
     trials: int,
     rng: np.random.Generator,
     found: Found = "set",
-    level: float = 0.95,
+    coverage: float = 0.95,
     resamples: int = 1000,
 ) -> Slope:
     r"""Measure the slope of log m against log n, m being the sample size at which S is found.
@@ -207,7 +207,7 @@ def recovery_slope(
     found : {"set", "bit"}, default="set"
         Whether m finds S exactly in half of the trials, which grows with a further log n, or puts
         90 % of the entries on their side.
-    level : float, default=0.95
+    coverage : float, default=0.95
         Coverage of the bootstrap interval.
     resamples : int, default=1000
         Bootstrap resamples of the trials, independent for each n.
@@ -236,7 +236,7 @@ def recovery_slope(
         for row in range(resamples):
             redrawn[row, column] = _crossing(table[rng.integers(trials, size=trials)], grid, goal)
     slopes = _log_slope(n_values, redrawn)
-    low, high = np.quantile(slopes, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(slopes, [(1 - coverage) / 2, (1 + coverage) / 2])
     return Slope(
         n_values=tuple(n_values),
         sizes=tuple(measured),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.progress import (
     configuration_curves,
     noise_curves,
@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.separation import ProgressSeparates
 from petridish.experiment import Experiment
 from petridish.models import ParityTransformer, XavierUniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.training import Adam, RunSpec
 
@@ -124,7 +124,7 @@ def curves(
         for configuration in dict.fromkeys(configurations)
     ]
     others = [Sweep(spec, {"seed": range(transformer_seeds)}) for spec in transformers]
-    return together([*own, *others])
+    return joined([*own, *others])
 
 
 CURVES_SCALES = {
@@ -214,7 +214,7 @@ def watched(
                 label_noise=label_noise,
             )
             parts.append(Sweep(base, {"seed": range(seeds)}))
-    return together(parts)
+    return joined(parts)
 
 
 PROGRESS_SCALES = {
@@ -298,6 +298,7 @@ CURVES = Experiment(
             HasPlateau(),
             "Long durations of seemingly no progress, followed by rapid decrease, for almost all "
             "architectures.",
+            kind="paper",
         ),
         Claim(
             "L",
@@ -305,6 +306,7 @@ CURVES = Experiment(
             "HP §3.1, App. B.3.8",
             NoPlateau(),
             "For (v) and (vi) the plateau is absent.",
+            kind="paper",
         ),
     ),
     figures={"curves": configuration_curves},
@@ -322,6 +324,7 @@ PROGRESS = Experiment(
             "HP §5, App. B.3.3",
             ProgressPredicts(),
             "ρ(w_0:t) = ‖w_t − w_0‖_∞ is a progress measure.",
+            kind="paper",
         ),
         Claim(
             "S",
@@ -330,6 +333,7 @@ PROGRESS = Experiment(
             ProgressSeparates(),
             "ρ is clearly distinguishable from unbiased random walks while loss and accuracy show "
             "no progress.",
+            kind="ours",
         ),
     ),
     figures={"progress": progress_curves, "prediction": prediction_scatter},
@@ -347,6 +351,7 @@ NOISE = Experiment(
             "HP App. B.3.6, Fig. B.12",
             ConvergesUnderNoise(),
             "The models learn the features and converge, even with 49 % of labels flipped.",
+            kind="paper",
         ),
     ),
     figures={"noise": noise_curves},

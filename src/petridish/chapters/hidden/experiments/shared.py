@@ -11,8 +11,6 @@ source names converges, with Xavier's bound the sinusoidal neurons mostly do not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from petridish.models import (
     MLP,
     InfiniteZigzag,
@@ -26,7 +24,6 @@ from petridish.models import (
     Zigzag,
 )
 from petridish.models.activations import Activation
-from petridish.sweeps import Sweep
 from petridish.tasks import SparseParity
 from petridish.training import ONLINE, Data, Evaluation, Hinge, Loss, RunSpec, Training
 
@@ -95,9 +92,3 @@ def setting(
         ),
         evaluation=Evaluation(every=every, curves=curves, instruments=instruments),
     )
-
-
-def together(parts: Sequence[Sweep]) -> Sweep:
-    """Put several grids into one sweep."""
-    first, *rest = parts
-    return Sweep(first.base, first.axes, (*first.also, *rest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.grokking import depth_table, grokking_grid, grokking_map
 from petridish.chapters.hidden.figures.robust import alpha_table, robust_combinations, robust_table
 from petridish.chapters.hidden.rules.grokking import (
@@ -17,7 +17,7 @@ from petridish.chapters.hidden.rules.robust import RobustSpace, ScalingTable
 from petridish.experiment import Experiment
 from petridish.models import MLP, Bernoulli, Init, KaimingGaussian, Power, Uniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.training import Greedy, Hinge, Logistic, Loss, Square, frozen_below
 
@@ -62,7 +62,7 @@ def space(
             "seed": range(first_seed, seeds),
         }
         parts.append(Sweep(base, axes))
-    return together(parts)
+    return joined(parts)
 
 
 ALL_TASKS = tuple((n, k) for k in (2, 3, 4) for n in (10, 20, 30))
@@ -77,7 +77,7 @@ SPACE_SCALES = {
         steps=1_000,
         n_test=512,
     ),
-    "laptop": together(
+    "laptop": joined(
         [
             space(
                 ((10, 3),),
@@ -218,7 +218,7 @@ def depth(
                     "training.schedule": (frozen_below(hidden - 1, hidden + 1),),
                 }
                 parts.append(Sweep(base, axes | layerwise))
-    return together(parts)
+    return joined(parts)
 
 
 DEPTH_SCALES = {
@@ -260,6 +260,7 @@ SPACE = Experiment(
             "HP §3.1",
             RobustSpace(),
             "So in all combinations of n, k, batch size, initialisation, loss and architecture.",
+            kind="paper",
         ),
         Claim(
             "A",
@@ -267,6 +268,7 @@ SPACE = Experiment(
             "HP §3.1, Fig. B.5",
             ScalingTable(init="uniform"),
             "t_c ≤ c·n^(αk) ≤ 10^5 for small constants c, α of the architecture.",
+            kind="ours",
         ),
     ),
     figures={
@@ -288,6 +290,7 @@ GROKKING = Experiment(
             "HP App. B.3.5, Fig. B.11",
             GrokkingBand(),
             "Between samples too small and samples large enough, curves show grokking.",
+            kind="paper",
         ),
         Claim(
             "W",
@@ -295,6 +298,7 @@ GROKKING = Experiment(
             "HP App. B.3.5, Fig. B.11",
             DecayWidens(),
             "Larger λ improves generalisation, but can cause optimisation to fail.",
+            kind="paper",
         ),
     ),
     figures={"curves": grokking_grid, "map": grokking_map},
@@ -314,6 +318,7 @@ DEPTH = Experiment(
             DepthDecides(),
             "All of 10 runs converged for L = 3, k ≤ 4 and L = 4, k ≤ 6; L = 2, k ≥ 3 and L = 3, "
             "k ≥ 5 failed.",
+            kind="ours",
         ),
         Claim(
             "G",
@@ -321,6 +326,7 @@ DEPTH = Experiment(
             "HP App. B.3.7",
             GreedyStaysAtChance(),
             "Layer by layer the population gradient is 0.",
+            kind="paper",
         ),
     ),
     figures={"depth": depth_table},

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.flows import flow_curves, one_step_curves
 from petridish.chapters.hidden.figures.gap_histograms import gap_histograms, gap_paths
 from petridish.chapters.hidden.rules.flows import (
@@ -16,7 +16,7 @@ from petridish.chapters.hidden.rules.flows import (
     PlateauOfSGD,
     PlateauShare,
 )
-from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrows
+from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrowth
 from petridish.experiment import Experiment
 from petridish.models import (
     Constant,
@@ -27,8 +27,8 @@ from petridish.models import (
     Tangent,
     TangentStart,
 )
-from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.rules import Claim, Each, Median, Rule
+from petridish.sweeps import Arms, Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.theory import majority_coefficient
 from petridish.training import (
@@ -47,7 +47,7 @@ def gap_runs(
     n: int, ks: Sequence[int], seeds: int, *, rate: float = 0.01, n_test: int = 8192
 ) -> Sweep:
     """Sweep sinusoidal neurons whose Fourier gap is followed, exactly [HP Fig. B.8 right]."""
-    return together(
+    return joined(
         [
             Sweep(
                 setting(
@@ -85,13 +85,15 @@ GAPS = Experiment(
             GapComparable(),
             "For uniform and Gaussian weights and for sinusoidal neurons the gaps are comparable "
             "to majority's with non-negligible probability, at n = 15.",
+            kind="check",
         ),
         Claim(
             "G",
             "The gap grows along the path of SGD, before the error leaves its plateau.",
             "HP App. B.3.1, Fig. B.8 right",
-            GapGrows(),
+            Rule(GapGrowth(), Each(("task", "model")), Median(), above=1.0),
             "Training a sinusoidal neuron amplifies the gap that it starts with.",
+            kind="paper",
         ),
     ),
     figures={"gaps": gap_histograms, "paths": gap_paths},
@@ -109,7 +111,7 @@ def disjoint(
     n_test: int = 2_048,
 ) -> Sweep:
     """Sweep disjoint PolyNets with B = 1 and a constant rate, blocks of n' bits [HP Fig. B.1]."""
-    return together(
+    return joined(
         [
             Sweep(
                 RunSpec(
@@ -151,6 +153,7 @@ DISJOINT = Experiment(
                 "HP Thm 5.7",
                 PlateauShare(k, (16, 32, 64, 128, 256, 512)),
                 "T(0.49) / T(0) ≥ 1 − O(n'^(1 − k/2)).",
+                kind="check",
             )
             for k in (3, 4)
         ),
@@ -160,6 +163,7 @@ DISJOINT = Experiment(
             "HP Thm 5.8",
             LearnsDisjoint(),
             "With an adaptive rate the error falls below ε within about n'^(2k − 1) steps.",
+            kind="ours",
         ),
         Claim(
             "P",
@@ -167,6 +171,7 @@ DISJOINT = Experiment(
             "HP Fig. B.1 right",
             PlateauOfSGD(),
             "The curve of a run with B = 1 has a long plateau.",
+            kind="ours",
         ),
     ),
     figures={"flow": flow_curves},
@@ -220,8 +225,8 @@ def features(
     seeds: int,
     steps: int,
     n_test: int = 2_048,
-) -> Sweep:
-    """Sweep trained features, random features and tangent kernels of the same width."""
+) -> dict[str, Sweep]:
+    """Sweep trained features, random features and tangent kernels of the same width, by name."""
     trained = setting(
         SparseParity(n, k), relu(widths[0]), rate=rates[0], steps=steps, n_test=n_test, every=100
     )
@@ -232,7 +237,13 @@ def features(
         "training.learning_rate": tuple(rates),
         "seed": range(seeds),
     }
-    return together([Sweep(base, axes) for base in (trained, random, tangent)])
+    bases = {"trained": trained, "random": random, "tangent": tangent}
+    return {name: Sweep(base, axes) for name, base in bases.items()}
+
+
+def one_step_arms(stepped: Sequence[Sweep], compared: Mapping[str, Sweep]) -> Arms:
+    """Name the runs of Theorem 5.5's algorithm beside those with other features."""
+    return Arms({"one step": joined(stepped), **compared})
 
 
 ONE_STEP = Experiment(
@@ -240,32 +251,28 @@ ONE_STEP = Experiment(
     title="One big step: the parity is in the first gradient, and in no fixed features",
     source="HP Thms 5.5, 5.6, Prop. B.7, App. B.2.1, B.2.2",
     scales={
-        "smoke": together(
-            [
-                one_step(9, 2, widths=(16,), samples=(100, 2_000), seeds=4, steps=100, n_test=500),
-                features(10, 2, widths=(4,), rates=(1.0,), seeds=3, steps=400, n_test=512),
-            ]
+        "smoke": one_step_arms(
+            [one_step(9, 2, widths=(16,), samples=(100, 2_000), seeds=4, steps=100, n_test=500)],
+            features(10, 2, widths=(4,), rates=(1.0,), seeds=3, steps=400, n_test=512),
         ),
-        "laptop": together(
+        "laptop": one_step_arms(
             [
                 one_step(
                     15, 2, widths=(16, 128), samples=(30, 60, 125, 250, 500, 1e3, 2e3), seeds=10
                 ),
                 one_step(31, 2, widths=(16, 128), samples=(125, 250, 500, 1e3, 2e3, 4e3), seeds=10),
-                features(30, 3, widths=(10, 30), rates=(0.1, 1.0), seeds=10, steps=10_000),
-            ]
+            ],
+            features(30, 3, widths=(10, 30), rates=(0.1, 1.0), seeds=10, steps=10_000),
         ),
-        "paper": together(
+        "paper": one_step_arms(
             [
                 *(
                     one_step(n, 2, widths=(16, 64, 256), samples=(1e2, 1e3, 1e4, 1e5), seeds=25)
                     for n in (15, 31, 63, 127)
                 ),
                 one_step(31, 4, widths=(256, 1_024, 4_096), samples=(1e4, 1e5, 1e6), seeds=25),
-                features(
-                    50, 3, widths=(10, 30, 100), rates=(0.01, 0.1, 1.0), seeds=25, steps=100_000
-                ),
-            ]
+            ],
+            features(50, 3, widths=(10, 30, 100), rates=(0.01, 0.1, 1.0), seeds=25, steps=100_000),
         ),
     },
     claims=(
@@ -277,6 +284,7 @@ ONE_STEP = Experiment(
                 n=31, k=2, m_values=(30, 100, 300, 1_000, 3_000, 10_000), trials=200
             ),
             "S is recovered from a batch of order log(n)/γ² examples.",
+            kind="check",
         ),
         Claim(
             "L",
@@ -284,6 +292,7 @@ ONE_STEP = Experiment(
             "HP Thm 5.5",
             OneStepRecovers(),
             "SGD with the hinge loss reaches any loss ε from the symmetric ±1 start.",
+            kind="ours",
         ),
         Claim(
             "K",
@@ -291,6 +300,7 @@ ONE_STEP = Experiment(
             "HP Thm 5.6",
             FixedFeaturesStayAtChance(),
             "No fixed embedding of dimension below about C(n, k) represents all parities.",
+            kind="ours",
         ),
     ),
     figures={"one-step": one_step_curves},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from petridish.chapters.hidden.experiments.shared import architecture, relu, setting, together
+from petridish.chapters.hidden.experiments.shared import architecture, relu, setting
 from petridish.chapters.hidden.figures.luck import time_histograms, variance_curves
 from petridish.chapters.hidden.figures.scaling import scaling_curves, width_boxes
 from petridish.chapters.hidden.rules.luck import HeavyUpperTail, NoEarlyConvergence
@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.variance import InitialisationExplains
 from petridish.experiment import Experiment
 from petridish.models import Seeded, Uniform
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 
 RATES = {"(i)": 1.0, "(ii)": 1.0, "(iii)": 1.0, "(iv)": 0.01, "(v)": 0.01, "(vi)": 0.01}
@@ -32,7 +32,7 @@ def scaling(
 ) -> Sweep:
     """Sweep n at every (architecture, k), with the number of seeds that is given [HP Fig. B.6]."""
     rates = RATES | OTHER_RATES
-    return together(
+    return joined(
         [
             Sweep(
                 setting(
@@ -60,7 +60,7 @@ LARGER = (50, 60, 80, 100, 140, 200)
 
 def _and_larger(sweep: Sweep, seeds: int, ks: Sequence[int] = (2, 3)) -> Sweep:
     """Add larger n for (ii), as the source does for small k [HP Figs 5.2 right, B.6]."""
-    return together([sweep, scaling(_alike(("(ii)",), ks, seeds), LARGER)])
+    return joined([sweep, scaling(_alike(("(ii)",), ks, seeds), LARGER)])
 
 
 SCALING_SCALES = {
@@ -181,7 +181,7 @@ def widening(
             )
             axes = {"task": tasks, "model.width": widths, "seed": range(number)}
             parts.append(Sweep(base, axes))
-    return together(parts)
+    return joined(parts)
 
 
 def _seeds(widths: Sequence[int], number: int) -> dict[int, int]:
@@ -225,6 +225,7 @@ SCALING = Experiment(
             "HP §3.1, Figs 5.1 right, B.6",
             ScalesAsPowerOfN(),
             "Power laws t_c ∝ n^(αk) with small α for all configurations at small n.",
+            kind="ours",
         ),
         Claim(
             "E",
@@ -232,6 +233,7 @@ SCALING = Experiment(
             "HP §3.2, Fig. 5.2 right",
             Elbow(),
             "For larger n the power law ceases to hold: the slope increases.",
+            kind="ours",
         ),
     ),
     figures={"scaling": scaling_curves},
@@ -250,6 +252,7 @@ LUCK = Experiment(
             "HP §3.2, Fig. 5.2 left",
             NoEarlyConvergence(),
             "No successes near t = 0 over 10^6 trials; random search would be geometric.",
+            kind="ours",
         ),
         Claim(
             "H",
@@ -257,6 +260,7 @@ LUCK = Experiment(
             "HP Fig. 5.2 left",
             HeavyUpperTail(),
             "Heavy upper tails.",
+            kind="ours",
         ),
     ),
     figures={"times": time_histograms},
@@ -277,6 +281,7 @@ STARTS = Experiment(
                 InitialisationExplains(width=width),
                 "Loss curves and times depend heavily on the initialisation, and are concentrated "
                 "given it.",
+                kind="paper",
             )
             for width in (10, 100)
         ),
@@ -296,6 +301,7 @@ WIDTH = Experiment(
             "HP App. B.3.4, Fig. B.10",
             NoParallelSpeedup(),
             "Times plateau at large width; there are no parallel speed-ups.",
+            kind="paper",
         ),
         Claim(
             "T",
@@ -303,6 +309,7 @@ WIDTH = Experiment(
             "HP App. B.3.4",
             UpperTailShrinks(),
             "A benefit of width is variance reduction: long times are mitigated.",
+            kind="paper",
         ),
     ),
     figures={"widths": width_boxes},

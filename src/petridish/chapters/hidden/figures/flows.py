@@ -194,13 +194,12 @@ def one_step_curves(table: pl.DataFrame, title: str) -> Figure:
     """
     import polars as pl
 
-    from petridish.chapters.hidden.rules.flows import one_step_runs, with_features
+    from petridish.sweeps import by_arm
 
-    stepped = one_step_runs(table)
-    compared = with_features(table).filter(pl.col("features").is_in(KINDS))
+    stepped, compared = by_arm(table, "one step"), by_arm(table, *KINDS)
     tasks = sorted(set(stepped.select("task", "task.n", "task.k").iter_rows()))
     if not tasks:
-        raise NothingToDraw("No run starts from symmetric_signs: there is no big step to draw.")
+        raise NothingToDraw("The arm «one step» has no runs: there is no big step to draw.")
     with house_style() as make_figure:
         figure: Figure = make_figure(figsize=(12.5, 1.3 + 3.1 * len(tasks)), layout="constrained")
         axes = figure.subplots(len(tasks), 3, squeeze=False, width_ratios=(1, 1, 0.9))
@@ -301,12 +300,12 @@ def _errors(panel: Any, runs: pl.DataFrame) -> None:
     panel.set_title("features of the same width", loc="left")
     panel.set_ylabel("test error at the end")
     panel.axhline(0.5, color=INK, lw=0.6, ls=":")
-    kinds = [kind for kind in KINDS if kind in set(runs["features"])]
+    kinds = [kind for kind in KINDS if kind in set(runs["arm"])]
     widths = sorted(set(runs["model.width"].drop_nulls()))
     colours = shades([float(width) for width in widths])
     for column, kind in enumerate(kinds):
         for slot, width in enumerate(widths):
-            part = runs.filter((pl.col("features") == kind) & (pl.col("model.width") == width))
+            part = runs.filter((pl.col("arm") == kind) & (pl.col("model.width") == width))
             errors = part.sort("seed")["test_error"].fill_nan(None).drop_nulls().to_numpy()
             if not len(errors):
                 continue

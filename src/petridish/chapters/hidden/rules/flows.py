@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.models import MLP, DisjointPolyNet, SymmetricSigns, Tangent
+from petridish.models import DisjointPolyNet
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, Simulated, nothing
-from petridish.rules.columns import curve_columns
-from petridish.rules.specs import where, with_specs
+from petridish.rules.claims import Finding, Judgement, Reads, Simulated, nothing
+from petridish.rules.specs import where
 from petridish.statistics.estimate import student_half_width, wilson_interval
-from petridish.training import Correlation, RunSpec
+from petridish.sweeps import by_arm
+from petridish.training import Correlation
 
 if TYPE_CHECKING:
     import polars as pl
@@ -177,7 +177,6 @@ class LearnsDisjoint:
     """
 
     at_least: float = 0.5
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs of disjoint PolyNets."""
@@ -191,7 +190,7 @@ class LearnsDisjoint:
 
 
 @dataclass(frozen=True)
-class PlateauOfSGD:
+class PlateauOfSGD(Reads):
     """SGD with B = 1 spends most of its time to solution at an error of 0.49 or more [HP Fig. B.1].
 
     Read off the runs' curves: each look stands for the steps to the next one, so that the noise of
@@ -202,8 +201,9 @@ class PlateauOfSGD:
     solved, since the time to solution of the others is not known.
     """
 
+    columns = ("curve.step", "curve.test_error")
+
     share: float = 0.5
-    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""
@@ -257,38 +257,7 @@ def plateau_shares(runs: pl.DataFrame, error: float = PLATEAU) -> Floats:
 
 # One big step, and fixed features
 
-
-def first_layer(spec: RunSpec) -> Literal["trained", "frozen", "one step"]:
-    """Say what becomes of the first layer under a run's schedule.
-
-    «frozen» if its rate is 0 from the start, «one step» if it becomes 0 later, «trained» otherwise.
-    """
-    rates = [part.rate[0] for part in spec.rates()]
-    if not any(rates):
-        return "frozen"
-    return "trained" if rates[-1] else "one step"
-
-
-def with_features(table: pl.DataFrame) -> pl.DataFrame:
-    """Keep the runs of MLPs and tangent models; add `features`: what their output is linear in.
-
-    «tangent» for tangent models; for MLPs «random» where the first layer is frozen from the start,
-    «one step» where it is frozen later, «trained» otherwise.
-    """
-    nets = where(table, lambda spec: isinstance(spec.model, MLP | Tangent))
-    return with_specs(nets, features=_features)
-
-
-def _features(spec: RunSpec) -> str:
-    if isinstance(spec.model, Tangent):
-        return "tangent"
-    state = first_layer(spec)
-    return "random" if state == "frozen" else state
-
-
-def one_step_runs(table: pl.DataFrame) -> pl.DataFrame:
-    """Keep the runs of Theorem 5.5's algorithm, known by their start."""
-    return where(table, lambda spec: isinstance(spec.init, SymmetricSigns))
+FIXED = ("random", "tangent")  # the arms whose features do not move
 
 
 @dataclass(frozen=True)
@@ -303,13 +272,13 @@ class OneStepRecovers:
     at_least: float = 0.5
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
-        """Judge from runs that start as the theorem asks."""
+        """Judge from the runs of the arm «one step»."""
         import polars as pl
 
         quantity = "share solved by one step and a second layer, at the largest m and width"
-        runs = one_step_runs(table)
+        runs = by_arm(table, "one step")
         if not len(runs):
-            return nothing(quantity, "no run starts from symmetric_signs")
+            return nothing(quantity, "the arm «one step» has no runs")
         if clash := mixed(runs, ("task", "data.m", "model.width")):
             return nothing(quantity, clash)
         largest = runs.filter(
@@ -345,7 +314,7 @@ class FirstGradientShowsTheParity(Simulated):
         rng = np.random.default_rng(0)
         found = top_k_trials(self.n, self.k, self.m_values, trials=self.trials, rng=rng)
         counts = found.sum(axis=0).astype(np.int64)
-        lows, highs = wilson_interval(counts, np.full(len(counts), self.trials), level=1 - level)
+        lows, highs = wilson_interval(counts, np.full(len(counts), self.trials), coverage=1 - level)
         enough = gap_samples(self.n, self.k, delta=1 - self.reliable)
         low, high = float(lows[-1]), float(highs[-1])
         judgement = Judgement.UNDECIDED
@@ -385,28 +354,28 @@ class FixedFeaturesStayAtChance:
     chance: float = 0.4
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
-        """Judge from runs with trained, random and tangent features."""
+        """Judge from the arms «trained», «random» and «tangent»."""
         import polars as pl
 
         quantity = "lowest mean test error of fixed features"
-        runs = with_features(table).filter(pl.col("features") != "one step")
+        runs = by_arm(table, "trained", *FIXED)
         by = ["task", "model.width", "data.m"]
         by += [rate for rate in ("training.learning_rate",) if rate in runs]
-        compared = (pl.col("features") == "trained").any() & (pl.col("features") != "trained").any()
+        compared = (pl.col("arm") == "trained").any() & (pl.col("arm") != "trained").any()
         runs = runs.filter(compared.over(by))
-        kinds = [kind for kind in ("random", "tangent") if kind in set(runs["features"])]
-        trained = runs.filter(pl.col("features") == "trained")
+        kinds = [kind for kind in FIXED if kind in set(runs["arm"])]
+        trained = runs.filter(pl.col("arm") == "trained")
         if not kinds or not len(trained):
             return nothing(quantity, "needs trained and fixed features of one task, width and m")
-        if clash := mixed(runs, ("features", *by)):
+        if clash := mixed(runs, ("arm", *by)):
             return nothing(quantity, clash)
         part = level / (1 + len(kinds))
         solved = int((trained["outcome"] == "SOLVED").sum())
         low_solved, high_solved = (
-            float(end) for end in wilson_interval(solved, len(trained), level=1 - part)
+            float(end) for end in wilson_interval(solved, len(trained), coverage=1 - part)
         )
         errors = {
-            kind: seed_means(runs.filter(pl.col("features") == kind), missing=0.0) for kind in kinds
+            kind: seed_means(runs.filter(pl.col("arm") == kind), missing=0.0) for kind in kinds
         }
         if min(len(values) for values in errors.values()) < FEWEST:
             return nothing(quantity, f"needs {FEWEST} seeds of every kind")
@@ -454,7 +423,7 @@ def _least_share(
     cells, texts = [], []
     for part in parts:
         solved, made = int((part["outcome"] == "SOLVED").sum()), len(part)
-        low, high = map(float, wilson_interval(solved, made, level=1 - level / len(parts)))
+        low, high = map(float, wilson_interval(solved, made, coverage=1 - level / len(parts)))
         cells.append((solved / made, low, high))
         where = ", ".join(_written(name, part[name][0]) for name in by)
         texts.append(f"{where}: {solved} of {made}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,7 +66,6 @@ class GrokkingBand:
     """
 
     least: float = 0.2
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep over sample sizes and weight decays."""
@@ -97,7 +96,7 @@ class GrokkingBand:
             judgement = Judgement.SUPPORTED
         elif rare and learned:
             judgement = Judgement.CONTRADICTED
-        low, high = wilson_interval(cell.grokked, cell.runs, level=1 - level / len(found))
+        low, high = wilson_interval(cell.grokked, cell.runs, coverage=1 - level / len(found))
         first, last = cells[0], cells[-1]
         inside = [c.m for c in cells if c.grokked >= self.least * c.runs]
         band = f"from m = {inside[0]:g} to {inside[-1]:g}" if inside else "nowhere"
@@ -157,8 +156,6 @@ class DecayWidens:
     grid. The estimate is the ratio where the evidence is strongest. Frontiers are places on the
     grid, and one beyond it counts as one step beyond.
     """
-
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep over sample sizes and weight decays."""
@@ -265,7 +262,7 @@ class _Group:
 
     def success(self, tail: float) -> tuple[float, float, float]:
         """Give the share solved, with bounds each of which misses with probability `tail`."""
-        return mean_share(self.solved, level=1 - 2 * tail)
+        return mean_share(self.solved, coverage=1 - 2 * tail)
 
     def mean_error(self, tail: float) -> tuple[float, float, float]:
         """Give the mean test error with Student's bounds over seeds, each missing at `tail`."""

@@ -83,11 +83,11 @@ class Arrivals:
         """The lower median, infinite where more than half of the runs are not solved."""
         return self.ranked((self.runs + 1) // 2)
 
-    def median_interval(self, level: float) -> tuple[float, float]:
+    def median_interval(self, coverage: float) -> tuple[float, float]:
         """Bound the median by two of the times, whatever their law; 0 and ∞ for too few runs."""
         from scipy.special import bdtr  # slow to import
 
-        runs, tail = self.runs, (1 - level) / 2
+        runs, tail = self.runs, (1 - coverage) / 2
         below = 0  # most ranks that can be left out on one side: P(Bin(runs, ½) < below) ≤ tail
         step = 1 << max(0, runs.bit_length() - 1)
         while step:
@@ -190,7 +190,7 @@ def _tail(
         return "too few runs to bound the median"
     lows, highs, shares = [], [], []
     for median in np.arange(first, last + 1, cell.every):
-        share = exact_interval(count(at(median)), cell.runs, level=1 - risk / 2)
+        share = exact_interval(count(at(median)), cell.runs, coverage=1 - risk / 2)
         laws = [float(law(at(median), median))]
         laws += [float(law(at(median), median - cell.every))] if median > cell.every else []
         lows.append(share[0] / max(laws))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, nothing
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import exact_interval
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ConvergesUnderNoise:
+class ConvergesUnderNoise(Reads):
     """Networks solve the parity from labels flipped with any probability p < ½ [HP B.3.6].
 
     A run is solved when it reaches its target error on the clean held-out sample. For each p the
@@ -32,7 +32,7 @@ class ConvergesUnderNoise:
     solved within its budget may be later: the remark says how far such runs came.
     """
 
-    columns: ClassVar[tuple[str, ...]] = ("curve.test_error",)
+    columns = ("curve.test_error",)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs at several noise levels and batch sizes."""
@@ -56,17 +56,20 @@ class ConvergesUnderNoise:
             for p, row in cells.items()
         }
         bounds = {
-            p: exact_interval(*row[best[p]], level=1 - level / len(row)) for p, row in cells.items()
+            p: exact_interval(*row[best[p]], coverage=1 - level / len(row))
+            for p, row in cells.items()
         }
         solving = [
             p
             for p, row in cells.items()
-            if any(exact_interval(*c, level=1 - level / len(row))[0] > 0.5 for c in row.values())
+            if any(exact_interval(*c, coverage=1 - level / len(row))[0] > 0.5 for c in row.values())
         ]
         failing = [
             p
             for p, row in cells.items()
-            if all(exact_interval(*c, level=1 - level / len(cells))[1] < 0.5 for c in row.values())
+            if all(
+                exact_interval(*c, coverage=1 - level / len(cells))[1] < 0.5 for c in row.values()
+            )
         ]
         share = {p: row[best[p]][0] / row[best[p]][1] for p, row in cells.items()}
         judgement = Judgement.SUPPORTED if len(solving) == len(cells) else Judgement.UNDECIDED
@@ -75,7 +78,7 @@ class ConvergesUnderNoise:
         worst = min(failing or share, key=lambda p: share[p])
         low, high = bounds[worst]
         if worst in failing:
-            low, high = exact_interval(*cells[worst][best[worst]], level=1 - level / len(cells))
+            low, high = exact_interval(*cells[worst][best[worst]], coverage=1 - level / len(cells))
         remarks = [f"at p = {worst:g}, B = {best[worst]}"]
         remarks.append(
             "solved: " + ", ".join(f"p = {p:g} {share[p]:.0%} (B = {best[p]})" for p in cells)

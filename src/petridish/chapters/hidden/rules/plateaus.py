@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.chapters.hidden.rules.architectures import NAMES, in_order, with_architectures
 from petridish.rules.cells import mixed
-from petridish.rules.claims import Finding, Judgement, nothing
-from petridish.rules.columns import curve_columns
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.statistics.estimate import median_interval
 from petridish.statistics.transitions import (
     grokking_delay,
@@ -112,7 +111,7 @@ def full_name(architecture: str) -> str:
 
 
 @dataclass(frozen=True)
-class HasPlateau:
+class HasPlateau(Reads):
     """All architectures but the `exceptions` spend most of their time at chance [HP §3.1].
 
     For every configuration, the median over its runs of the fraction of time spent with an error
@@ -128,9 +127,10 @@ class HasPlateau:
     about all cannot be supported.
     """
 
+    columns = ("curve.step", "curve.test_error")
+
     exceptions: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5
-    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""
@@ -142,7 +142,7 @@ class HasPlateau:
 
 
 @dataclass(frozen=True)
-class NoPlateau:
+class NoPlateau(Reads):
     """These architectures leave chance early: most of their time is not a plateau [HP §3.1, B.3.8].
 
     As `HasPlateau` the other way round: supported if the median fraction of every configuration
@@ -151,10 +151,11 @@ class NoPlateau:
     batches of 32 and more, as Fig. B.13 says that large batches make the plateau vanish.
     """
 
+    columns = ("curve.step", "curve.test_error")
+
     architectures: tuple[str, ...] = ("(v)", "(vi)")
     large: float = 0.5
     at_least: Mapping[str, float] = field(default_factory=dict)
-    columns: ClassVar[tuple[str, ...]] = curve_columns("test_error")
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that kept their curves."""

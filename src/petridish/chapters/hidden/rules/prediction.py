@@ -19,7 +19,7 @@ from petridish.chapters.hidden.rules.watched import (
     WatchedRun,
     watched_pairs,
 )
-from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.claims import Finding, Reads, by_interval, nothing
 from petridish.rules.columns import curve_columns
 from petridish.statistics.transitions import CHANCE
 
@@ -83,7 +83,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class ProgressPredicts:
+class ProgressPredicts(Reads):
     r"""ρ at a plateau time predicts the remaining time, out of sample [HP §5, B.3.3].
 
     The seeds are cut in halves, each of which predicts the other. One half chooses the time t*, a

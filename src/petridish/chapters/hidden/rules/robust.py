@@ -188,7 +188,7 @@ class RobustSpace:
             f"estimate, {certain} for certain",
             f"fewest: {name}, {passing} of {total}, least at {at} ({worst['best']:.0%})",
         ]
-        crossed = crossed_success(runs, level=1 - level)
+        crossed = crossed_success(runs, coverage=1 - level)
         if name in set(crossed["architecture"]):
             row = crossed.row(by_predicate=pl.col("architecture") == name, named=True)
             parts.append(
@@ -232,7 +232,7 @@ def best_runs(runs: pl.DataFrame) -> pl.DataFrame:
     return kept.with_columns(solved=(pl.col("outcome") == "SOLVED").cast(pl.Int64))
 
 
-def crossed_success(runs: pl.DataFrame, *, level: float = 0.95) -> pl.DataFrame:
+def crossed_success(runs: pl.DataFrame, *, coverage: float = 0.95) -> pl.DataFrame:
     """Give each architecture's mean success at rates that its measured runs did not choose.
 
     One half of the seeds chooses the η of each combination, the other half measures it, and the
@@ -255,7 +255,7 @@ def crossed_success(runs: pl.DataFrame, *, level: float = 0.95) -> pl.DataFrame:
     rows = []
     for (name,), part in kept.partition_by("architecture", as_dict=True).items():
         outcome = outcomes_of(part, COMBINATION)
-        rows.append((name, *mean_share(outcome, level=level), len(part)))
+        rows.append((name, *mean_share(outcome, coverage=coverage), len(part)))
     order = {name: i for i, name in enumerate(in_order({row[0] for row in rows}))}
     schema = {"architecture": pl.String, "success": pl.Float64, "low": pl.Float64}
     schema |= {"high": pl.Float64, "runs": pl.Int64}
@@ -274,7 +274,7 @@ def outcomes_of(runs: pl.DataFrame, cells: Sequence[str], value: str = "solved")
     return laid
 
 
-def mean_share(outcome: Floats, *, level: float) -> tuple[float, float, float]:
+def mean_share(outcome: Floats, *, coverage: float) -> tuple[float, float, float]:
     """Bound the mean success of several cells, shape (cell, seed), NaN where there is no run.
 
     Each cell weighs the same. The interval is the wider, to each side, of two: Student's over the
@@ -283,9 +283,9 @@ def mean_share(outcome: Floats, *, level: float) -> tuple[float, float, float]:
     """
     runs, solved = (~np.isnan(outcome)).sum(axis=1), np.nansum(outcome, axis=1)
     share = solved / runs
-    low, high = wilson_interval(solved, runs, level=level)
+    low, high = wilson_interval(solved, runs, coverage=coverage)
     down, up = (math.hypot(*(share - end)) / len(share) for end in (low, high))
-    half = student_half_width(np.nanmean(outcome, axis=0), level)
+    half = student_half_width(np.nanmean(outcome, axis=0), coverage)
     if math.isinf(half):  # a single seed: Wilson's bounds know how little that is
         half = 0.0
     estimate = float(share.mean())

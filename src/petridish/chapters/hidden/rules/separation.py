@@ -18,7 +18,7 @@ from petridish.chapters.hidden.rules.watched import (
     WatchedRun,
     watched_pairs,
 )
-from petridish.rules.claims import Finding, by_interval, nothing
+from petridish.rules.claims import Finding, Reads, by_interval, nothing
 from petridish.rules.columns import curve_columns
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FEWEST_PAIRS = 10  # seeds: of fewer a bootstrap knows too little
 
 
 @dataclass(frozen=True)
-class ProgressSeparates:
+class ProgressSeparates(Reads):
     """ρ tells training on a parity from training on noise before loss and error do [HP §5, B.3.3].
 
     At each look, the share of runs on random labels that have a smaller ρ than a parity run, or a
@@ -56,7 +56,7 @@ class ProgressSeparates:
     @property
     def columns(self) -> tuple[str, ...]:
         """The curves that it reads."""
-        return curve_columns(self.measure, *self.against)
+        return curve_columns(self.measure, *self.against, ERROR)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs with curves and the measure, half of them on random labels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -62,7 +62,6 @@ class InitialisationExplains:
     share: float = 0.5
     by: str = "init"
     width: int | None = None  # the runs of this width alone
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs that repeat initialisations with several seeds of SGD."""
@@ -82,7 +81,7 @@ class InitialisationExplains:
             return nothing(quantity, f"needs {FEWEST} initialisations with two seeds of SGD each")
         if times.unsolved > runs / 2:
             return nothing(quantity, f"{times.unsolved} of {runs} runs are not solved")
-        found = explained_share(times, level=1 - level)
+        found = explained_share(times, coverage=1 - level)
         least, most = int(min(times.runs)), int(max(times.runs))
         each = f"{least}" if least == most else f"{least} to {most}"
         remark = (

@@ -93,6 +93,7 @@ FRONTIER = Experiment(
             FrontierShrinks(within=("task", "init")),
             "Large width compensates for small samples: a success frontier runs through every "
             "panel of Fig. 4.",
+            kind="paper",
         ),
         Claim(
             "b",
@@ -101,6 +102,7 @@ FRONTIER = Experiment(
             NeverDecreases(within=("data.m", "task", "init")),
             "Success only rises upwards in every panel; exceptions such as 98 % to 96 % lie within "
             "their errors.",
+            kind="paper",
         ),
         Claim(
             "c",
@@ -116,6 +118,7 @@ FRONTIER = Experiment(
             ),
             "With wide networks, 2-sparse starts improve data, time and luck; at large n they "
             "succeed where the default start fails.",
+            kind="paper",
         ),
         Claim(
             "d",
@@ -124,6 +127,7 @@ FRONTIER = Experiment(
             Valley("success"),
             "Some rows of Fig. 4 enter and leave a feasible regime and succeed again with more "
             "data, at large n above all.",
+            kind="check",
         ),
     ),
     figures={"frontier": success_heat_map, "classes": class_map},
@@ -159,6 +163,7 @@ SLICES = Experiment(
             "PF §4.1 (2), Fig. 2 centre",
             NeverDecreases(within=("data.m", "task", "init")),
             "Width improves success at every sample size, though it raises capacity.",
+            kind="paper",
         ),
         Claim(
             "time",
@@ -166,6 +171,7 @@ SLICES = Experiment(
             "PF §4.1 (2), Fig. 2 right",
             Quicker(),
             "Larger networks take fewer serial steps to converge.",
+            kind="paper",
         ),
         Claim(
             "edge",
@@ -173,6 +179,7 @@ SLICES = Experiment(
             "PF §4.1 (4), Fig. 2 right",
             SlowAtTheEdge(),
             "In the grokking regime at the edge of feasibility, less data costs more steps.",
+            kind="paper",
         ),
         Claim(
             "descent",
@@ -180,6 +187,7 @@ SLICES = Experiment(
             "PF §4.1 (4), Fig. 2 right",
             Valley("time"),
             "A sample-wise double descent of the convergence time, which larger widths remove.",
+            kind="check",
         ),
     ),
     figures={"slices": success_slices},
@@ -222,6 +230,7 @@ CURVES = Experiment(
             "PF §1, §4.1 (4), Fig. 1 right",
             Groks(),
             "Grokking, delayed and sudden generalisation, is evident in some of the curves.",
+            kind="paper",
         ),
     ),
     figures={"curves": frontier_and_curves},
@@ -290,6 +299,7 @@ SPARSITY = Experiment(
             "PF §4.1 (3), App. C.1",
             BestOrTied("init", "sparse(2)"),
             "In smaller sweeps s = 2 was found best for widths of 1000 and more.",
+            kind="ours",
         ),
     ),
     figures={"sparsity": sparsity_curves},

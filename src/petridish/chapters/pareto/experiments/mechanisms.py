@@ -16,7 +16,7 @@ from petridish.experiment import Experiment
 from petridish.figures.heat_map import over_sparse_map
 from petridish.models import MLP, OverSparse, Sparse
 from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep
+from petridish.sweeps import Sweep, joined
 from petridish.tasks import SparseParity
 from petridish.theory import over_sparse_constants
 from petridish.training import Data, Evaluation, Piece, RunSpec, Schedule, Ticket, Training
@@ -81,6 +81,7 @@ TICKETS = Experiment(
             TicketsWin("success"),
             "Retrained from its start the subnetwork improves quickly, unlike the large majority "
             "of random ones.",
+            kind="ours",
         ),
         Claim(
             "sooner",
@@ -88,6 +89,7 @@ TICKETS = Experiment(
             "PF App. C.2",
             TicketsWin("time"),
             "As above.",
+            kind="ours",
         ),
     ),
     figures={"tickets": ticket_curves},
@@ -137,8 +139,7 @@ def over_sparse(
 
 def theory(sparsities: tuple[Sweep, ...], measured: Sweep) -> Sweep:
     """Put Theorem 4's sweeps and a measured frontier together."""
-    first, *rest = sparsities
-    return Sweep(first.base, first.axes, (*rest, measured))
+    return joined((*sparsities, measured))
 
 
 THEORY = Experiment(
@@ -190,6 +191,7 @@ THEORY = Experiment(
             "PF Prop. 3",
             AboveTheBound(),
             "If rT/(τ²δ) ≤ ½ C(n, k), the first T steps of SGD are independent of some parity.",
+            kind="check",
         ),
         Claim(
             "T4r",
@@ -197,6 +199,7 @@ THEORY = Experiment(
             "PF Thm 4",
             FrontierSlope("init.s", "model.width", "data.m", "falls", claimed=-2),
             "A width of order (n/s)^k suffices.",
+            kind="ours",
         ),
         Claim(
             "T4m",
@@ -204,6 +207,7 @@ THEORY = Experiment(
             "PF Thm 4",
             FrontierSlope("init.s", "data.m", "model.width", "rises", claimed=1),
             "A sample of order (s/k)^(k−1) n² log n suffices.",
+            kind="ours",
         ),
         Claim(
             "T5m",
@@ -211,6 +215,7 @@ THEORY = Experiment(
             "PF Thm 5, Thm 21",
             RecoverySlope(k=4, s=2, n_values=(21, 41, 81, 161), trials=60),
             "m of order n^(k−s−1) suffices for one truncated step.",
+            kind="check",
         ),
         Claim(
             "T5c",
@@ -220,6 +225,7 @@ THEORY = Experiment(
             SubnetworkAgrees(n=21, k=4, s=2, m=16_000, trials=20),
             "A correlation of at least ½ − ε; the exact value for the printed biases is 1 − 2^−k "
             "(docs/theory.md).",
+            kind="check",
         ),
     ),
     figures={

@@ -51,7 +51,7 @@ class AboveTheBound:
                 continue
             solved = sum(time is not None and time <= middle for time in times)
             n, parameters = run["task.n"], n_parameters(run["model.width"], run["task.n"])
-            low, high = anytime_interval(solved, len(times), level=1 - level)
+            low, high = anytime_interval(solved, len(times), coverage=1 - level)
             needed = resource_product(parameters, max(middle, 1), run["data.m"] ** -0.5, 1)
             over = needed / sq_bound(n, run["task.k"])
             ratios.append((over * len(times) / solved, over / float(high), over / float(low)))
@@ -149,7 +149,13 @@ class RecoverySlope(Simulated):
 
         rng = np.random.default_rng(0)
         found = recovery_slope(
-            self.n_values, self.k, self.s, trials=self.trials, rng=rng, found="bit", level=1 - level
+            self.n_values,
+            self.k,
+            self.s,
+            trials=self.trials,
+            rng=rng,
+            found="bit",
+            coverage=1 - level,
         )
         nearest, farthest = found.claimed - self.tolerance, found.claimed + self.tolerance
         judgement = Judgement.UNDECIDED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ class TicketsWin:
     score: Literal["success", "time"] = "success"
     ticket: str = "largest"
     control: str = "random"
-    columns: ClassVar[tuple[str, ...]] = ()
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs whose init is a ticket."""
@@ -87,5 +86,5 @@ def _distances(shares: NDArray[np.float64], level: float) -> tuple[float, float]
     if shares.std() > 0:
         half = student_half_width(shares, 1 - level)
         return half, half
-    low, high = wilson_interval(shares.sum(), np.array(len(shares)), level=1 - level)
+    low, high = wilson_interval(shares.sum(), np.array(len(shares)), coverage=1 - level)
     return float(shares.mean() - low), float(high - shares.mean())

@@ -1,0 +1,168 @@
+"""Rules as declarations: a measure, a layout, an estimator and a decision."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from petridish.errors import require
+from petridish.rules.claims import Finding, Judgement, Reads, nothing
+from petridish.rules.layouts import Group, Layout
+from petridish.rules.measures import BestOf, Measure
+from petridish.statistics.estimators import Estimate, Estimator
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUPPORTED, CONTRADICTED, UNDECIDED = (
+    Judgement.SUPPORTED,
+    Judgement.CONTRADICTED,
+    Judgement.UNDECIDED,
+)
+RANK = {CONTRADICTED: 0, UNDECIDED: 1, SUPPORTED: 2}
+MOST_NAMED = 12  # groups in a remark
+
+
+@dataclass(frozen=True)
+class Rule(Reads):
+    """A number above, below or between what the claim says, in every group or in some.
+
+    ``Rule(SolvedAt(), Paired("two step", "network", by="ratio"), Median(), below=1.0)`` says that
+    the two steps are sooner for most seeds.
+
+    The level is the risk of a wrong verdict. The groups share it: each is estimated with an
+    interval of coverage 1 − level / groups. Claimed of every group, it is supported if every
+    interval lies on the claim's side, and contradicted if one lies on the other; of some, the other
+    way round. Else it is undecided, and says what is missing. The numbers are those of the group
+    that decides: the worst for a claim about every group, the best for one about some.
+    """
+
+    measure: Measure
+    layout: Layout
+    estimator: Estimator
+    above: float | None = None
+    below: float | None = None
+    between: tuple[float, float] | None = None
+    holds_in: Literal["every", "some"] = "every"
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("above", "below", "between") if getattr(self, name) is not None]
+        require(
+            len(given) == 1,
+            f"Rule: {' and '.join(given) or 'no decision'} was given. Give one of above, below and "
+            "between.",
+        )
+        require(
+            self.between is None or self.between[0] < self.between[1],
+            f"Rule: between={self.between}. Give the lower end first.",
+        )
+        needs, has = self.estimator.sides, self.layout.sides
+        require(
+            needs == has,
+            f"Rule: the estimator {type(self.estimator).__name__} takes {needs} "
+            f"{'sample' if needs == 1 else 'samples'} per group, and the layout "
+            f"{type(self.layout).__name__} has {has}. Give another layout or estimator.",
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that it reads, arms apart."""
+        layout = (name for name in (*self.layout.conditions, *self.layout.only) if name != "arm")
+        return tuple(dict.fromkeys((*self.measure.columns, *layout, "seed")))
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """The fields of which it takes the best value, or keeps the values apart."""
+        best = (self.measure.over,) if isinstance(self.measure, BestOf) else ()
+        return (*best, *self.layout.conditions, *self.layout.only)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that it names."""
+        return self.layout.arms
+
+    @property
+    def quantity(self) -> str:
+        """What the estimate measures, in words."""
+        return f"{self.estimator.label} of {self.layout.describe(self.measure.label)}"
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge from the runs of a sweep."""
+        groups = self.layout.groups(table, self.measure)
+        if not groups:
+            return nothing(self.quantity, "no run is as the rule asks for")
+        coverage = 1 - level / len(groups)
+        found = [self.estimator.estimate(group.values, coverage) for group in groups]
+        sides = [self.side(estimate) for estimate in found]
+        judgement = self._together(sides)
+        order = sorted(range(len(groups)), key=lambda i: (RANK[sides[i]], self._margin(found[i])))
+        chosen = order[0 if self.holds_in == "every" else -1]
+        name = f" ({groups[chosen].name})" if len(groups) > 1 else ""
+        decides = found[chosen]
+        return Finding(
+            judgement,
+            decides.value,
+            decides.low,
+            decides.high,
+            self.quantity + name,
+            sum(group.runs for group in groups),
+            self._remark(judgement, groups, found, chosen),
+        )
+
+    def side(self, estimate: Estimate) -> Judgement:
+        """Return what an interval says of the decision."""
+        floor, ceiling = self._ends
+        if estimate.missing:
+            return UNDECIDED
+        if (floor is None or estimate.low > floor) and (ceiling is None or estimate.high < ceiling):
+            return SUPPORTED
+        if (floor is not None and estimate.high < floor) or (
+            ceiling is not None and estimate.low > ceiling
+        ):
+            return CONTRADICTED
+        return UNDECIDED
+
+    @property
+    def _ends(self) -> tuple[float | None, float | None]:
+        """The two ends between which the claim puts the number; None where there is none."""
+        return self.between or (self.above, self.below)
+
+    def _margin(self, estimate: Estimate) -> float:
+        """Return how far the interval lies on the claim's side; of no interval, the least."""
+        floor, ceiling = self._ends
+        margins = [estimate.low - floor] if floor is not None else []
+        margins += [ceiling - estimate.high] if ceiling is not None else []
+        return -math.inf if math.isnan(estimate.value) else min(margins)
+
+    def _together(self, sides: list[Judgement]) -> Judgement:
+        one, whole = CONTRADICTED, SUPPORTED
+        if self.holds_in == "some":
+            one, whole = whole, one
+        if one in sides:
+            return one
+        return whole if all(side is whole for side in sides) else UNDECIDED
+
+    def _remark(
+        self, judgement: Judgement, groups: list[Group], found: list[Estimate], chosen: int
+    ) -> str:
+        """Say what is missing where nothing is decided, and what the other groups say."""
+        parts = []
+        if judgement is UNDECIDED:
+            ends = " and ".join(f"{end:g}" for end in self._ends if end is not None)
+            wide = f"the interval does not exclude {ends}: more seeds would narrow it"
+            parts.append(found[chosen].missing or wide)
+        if len(groups) > 1:
+            named = [
+                f"{group.name}: {estimate.text}"
+                for group, estimate in zip(groups[:MOST_NAMED], found, strict=False)
+            ]
+            rest = [f"{len(groups) - MOST_NAMED} more"] if len(groups) > MOST_NAMED else []
+            parts.append(", ".join([*named, *rest]))
+        values = sum(int(group.values.there.sum()) for group in groups)
+        censored = sum(int((group.values.low < group.values.high).sum()) for group in groups)
+        if censored:
+            parts.append(f"{censored} of {values} values are bounds, from runs beyond their budget")
+        if without := sum(group.without for group in groups):
+            parts.append(f"{without} runs have no value")
+        return "; ".join(parts)

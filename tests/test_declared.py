@@ -1,0 +1,183 @@
+"""Claims speak of what is declared, and what they read is what is read and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from petridish.chapters import EXPERIMENTS
+from petridish.errors import UserError
+from petridish.experiment import Experiment
+from petridish.publish.records import slim
+from petridish.rules import (
+    AtEnd,
+    BestOf,
+    Claim,
+    Each,
+    Finding,
+    Judges,
+    Median,
+    Paired,
+    Rule,
+    Solved,
+    TimeTo,
+    nothing,
+)
+from petridish.rules.declared import columns_of_run
+from petridish.store import Store
+from petridish.sweeps import Arms, Sweep, run_sweep
+from petridish.tasks import SparseParity
+from petridish.training import Below, Data, Error, Evaluation, RunSpec, Training
+from tests.conftest import Command, SmokeStore
+
+SPEC = RunSpec(
+    task=SparseParity(8, 2),
+    data=Data(m=64, n_test=32),
+    training=Training(steps=20),
+    evaluation=Evaluation(every=10, reached=(Below(Error(), 0.3),)),
+)
+WATCHED = replace(
+    SPEC, evaluation=replace(SPEC.evaluation, curves=True, weights=True, instruments=("movement",))
+)
+CURVED = ("PF-3", "HP-2", "HP-6", "HP-7", "HP-10", "HP-12", "FE-2")
+
+
+def experiment(rule: Judges, sweep: Sweep) -> Experiment:
+    """Declare a claim about a sweep."""
+    return Experiment("own", "own", "ours", {"own": sweep}, (Claim("a", "So.", "ours", rule),))
+
+
+@dataclass(frozen=True)
+class Own:
+    """A rule of one's own that does not say what it reads."""
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge nothing."""
+        return nothing("nothing", f"{table.columns} {level}")
+
+
+def test_claims_about_what_is_not_there_are_refused() -> None:
+    """An arm, a column, arms of a sweep that has none: one line, with the nearest name."""
+    plain = Sweep(SPEC, {"seed": range(2)})
+    arms = Arms({"plain": plain, "watched": Sweep(WATCHED, {"seed": range(2)})})
+    mistakes: dict[str, tuple[Judges, Sweep]] = {
+        "own (a): There is no arm called 'plane'. Did you mean plain?": (
+            Rule(AtEnd("test_error"), Paired("watched", "plane"), Median(), below=0.0),
+            arms,
+        ),
+        "own (a): The rule speaks of arms, and the sweep has none. Declare it as "
+        "Arms({name: Sweep(…)}).": (
+            Rule(Solved(), Each(("arm",)), Median(), below=0.0),
+            plain,
+        ),
+        "own (a): There is no column 'curve.test_eror' among the runs of this sweep, which its "
+        "rule reads. Did you mean curve.test_error?": (
+            Rule(TimeTo("test_eror", below=0.1), Each(only={"arm": "watched"}), Median(), above=1),
+            arms,
+        ),
+        "own (a): There is no column 'model.widht' among the runs of this sweep, which its rule "
+        "reads. Did you mean model.width?": (
+            Rule(Solved(), Each(("model.widht",)), Median(), above=1.0),
+            plain,
+        ),
+    }
+    for message, (rule, sweep) in mistakes.items():
+        with pytest.raises(UserError) as refusal:
+            experiment(rule, sweep).check(sweep)
+        assert str(refusal.value) == message
+    experiment(Rule(Solved(), Paired("plain", "watched"), Median(), above=0.0), arms).check(arms)
+
+
+def test_restarts_are_not_seeds() -> None:
+    """A rule takes the best of them or keeps them apart; others are refused."""
+    sweep = Sweep(SPEC, {"seed": range(2)})
+    many = replace(sweep, also=(replace(sweep),))
+    # Runs come to have restarts; a sweep refuses the axis until then.
+    many.also[0].axes["restart"] = range(5)  # type: ignore[index] # as if it had been declared
+    counts = Rule(Solved(), Each(), Median(), above=0.5)
+    best = replace(counts, measure=BestOf(Solved(), best="most"))
+    apart = replace(counts, layout=Each(("restart",)))
+    one = replace(counts, layout=Each(only={"restart": 0}))
+
+    for rule in (counts, Own()):
+        with pytest.raises(UserError) as refusal:
+            experiment(rule, sweep).check(many)
+        assert str(refusal.value) == (
+            "own (a): The sweep has 5 restarts per seed, and its rule counts each as a seed. Judge "
+            'BestOf(…, over="restart"), or choose one by --set restart=0.'
+        )
+        experiment(rule, sweep).check(sweep)
+    assert [set(rule.over) for rule in (best, apart, one)] == [{"restart"}] * 3
+    assert "restart" not in counts.over
+    experiment(best, sweep).check(many)
+
+
+def test_the_command_refuses_before_it_trains(inside: Command, tmp_path: Path) -> None:
+    """In one line, with exit code 2."""
+    (tmp_path / "own.py").write_text(
+        """
+from petridish.experiment import Experiment
+from petridish.rules import AtEnd, Claim, Median, Rule, Trend
+from petridish.sweeps import Sweep
+from petridish.tasks import SparseParity
+from petridish.training import RunSpec
+
+EXPERIMENT = Experiment(
+    "own", "own", "ours",
+    {"own": Sweep(RunSpec(task=SparseParity(8, 2)), {"model.width": (3, 4), "seed": range(2)})},
+    (Claim("a", "So.", "ours", Rule(AtEnd("test_eror"), Trend("model.width"), Median(), above=0)),),
+)
+""",
+        encoding="utf-8",
+    )
+    done = inside("run", "own.py")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "petridish: own (a): There is no column 'final.test_eror' among the runs of this sweep, "
+        "which its rule reads. Did you mean test_error?\n"
+    )
+    assert not (tmp_path / "petridish-store").exists()
+
+
+@pytest.mark.parametrize("spec", [SPEC, WATCHED], ids=["plain", "watched"])
+def test_a_spec_says_which_columns_its_runs_have(spec: RunSpec, tmp_path: Path) -> None:
+    """Those of a store's table that hold something, but for keys and who made the run."""
+    store = Store(tmp_path)
+    run_sweep(Sweep(spec, {"seed": range(2)}), store, executor="inline")
+    table = store.read(columns="all").table
+    filled = {name for name in table.columns if not table[name].is_null().all()}
+    made = {"key", "engine", "engine_version", "version", "commit", "clean", "cell"}
+
+    predicted = columns_of_run(spec)
+    assert filled - made <= predicted <= set(table.columns)
+    large = {name for name in predicted if name.startswith(("curve.", "weights", "final."))}
+    assert large <= filled
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_verdicts_need_no_more_than_their_rules_name(name: str, smoke_store: SmokeStore) -> None:
+    """Judged from the columns that the rules name, from all, and from what a record keeps."""
+    judged = EXPERIMENTS[name]
+    store, sweep = Store(smoke_store(name)), judged.sweep("smoke")
+    whole = sweep.among(store.read(columns="all").table)
+    named = sweep.among(store.read(columns=judged.columns).table)
+    kept = slim(whole, judged.columns)
+
+    large = {column for column in whole.columns if column.startswith(("curve.", "weights"))}
+    large -= {"weights.of"}  # goes with the weights
+    assert large & set(named.columns) == large & set(judged.columns) != set()
+    assert large & set(kept.columns) == large & set(judged.columns)
+    wanted = [verdict.as_json() for verdict in judged.judge(whole)]
+    assert [verdict.as_json() for verdict in judged.judge(named)] == wanted
+    assert [verdict.as_json() for verdict in judged.judge(kept)] == wanted
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_declares_what_its_claims_read(name: str) -> None:
+    """At every scale that a laptop can carry out."""
+    for scale in ("smoke", "laptop"):
+        EXPERIMENTS[name].check(EXPERIMENTS[name].sweep(scale))
