@@ -84,7 +84,8 @@ class Sweep:
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
         if "init" not in axes:
-            starts = {describe(usual_start(model)) for model in axes.get("model", ())}
+            kinds = {type(model): model for model in axes.get("model", ())}  # of thousands, a few
+            starts = {describe(usual_start(model)) for model in kinds.values()}
             usual = self.base.init == usual_start(self.base.model)  # none was named
             if usual and starts - {describe(self.base.init)}:
                 raise UserError(
