@@ -92,7 +92,8 @@ class Sweep:
         if self.allocate is not None:
             self.allocate.check(self)
         if "init" not in axes:
-            starts = {describe(usual_start(model)) for model in axes.get("model", ())}
+            kinds = {type(model): model for model in axes.get("model", ())}  # of thousands, a few
+            starts = {describe(usual_start(model)) for model in kinds.values()}
             usual = self.base.init == usual_start(self.base.model)  # none was named
             if usual and starts - {describe(self.base.init)}:
                 raise UserError(

@@ -59,7 +59,7 @@ def mean_of_labelled(each: Tensor, labels: Tensor) -> Tensor:
     """Return the mean of `each` (run, batch, …) over the labels that are there, shape (run,)."""
     if labels.is_floating_point():
         return each.flatten(1).mean(dim=1)
-    if int(labels.min()) >= 0:
+    if not labels.is_signed() or int(labels.min()) >= 0:
         return each.flatten(1).mean(dim=1) if each.dim() > 2 else each.mean(dim=1)
     there = labels >= 0
     counted = there.flatten(1).sum(dim=1).clamp(min=1)
@@ -83,8 +83,11 @@ class MarginLoss(MeanOfExamples):
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each example."""
+        import torch
+
         # In the outputs' type: the backward pass would turn whole numbers into it at every use.
-        return self.of_margin(outputs.squeeze(-1), 1 - 2 * labels.to(outputs.dtype))
+        y = torch.rsub(labels.to(outputs.dtype), 1, alpha=2)  # 1 − 2 · label, in one operation
+        return self.of_margin(outputs.squeeze(-1), y)
 
     @abstractmethod
     def of_margin(self, f: Tensor, y: Tensor) -> Tensor:
@@ -211,6 +214,8 @@ class CrossEntropy(MeanOfExamples):
         return total / counted.where(counted > 0, 1.0)
 
 
+TAKES_BITS = (Hinge, Square, Logistic, Correlation)
+"""Losses to which the labels of two classes may come as bytes, of which none is −1."""
 LOSSES: dict[str, type] = {
     loss.name: loss for loss in (Hinge, Square, Logistic, Correlation, CrossEntropy)
 }

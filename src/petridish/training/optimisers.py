@@ -113,6 +113,9 @@ class Piece:
         )
 
 
+FIRST = Piece()  # in force until the first piece of a schedule
+
+
 @dataclass(frozen=True)
 class Schedule:
     """Factors on the learning rate and the weight decay, constant between steps.
@@ -136,7 +139,7 @@ class Schedule:
 
     def at(self, step: int) -> Piece:
         """Give the factors in force at `step`, the first step being 0."""
-        current = Piece()
+        current = FIRST
         for piece in self.pieces:
             if piece.start <= step:
                 current = piece

@@ -23,6 +23,7 @@ from petridish.training.data import (
     sample_size,
     training_examples,
 )
+from petridish.training.losses import TAKES_BITS
 from petridish.training.returned import facts_of
 from petridish.training.spec import RunSpec
 
@@ -56,6 +57,7 @@ class Pool:
         self.places = isinstance(spec.model, Stacked) and spec.model.takes_places
         # Bits stay bytes, which are classes once they are gathered; none of them is −1.
         bits = all(part.labels.dtype == np.uint8 for part in parts)
+        self.gives_bits = type(spec.training.loss) in TAKES_BITS
         self.labels = _end_to_end([p.labels if bits else numbers(p.labels) for p in parts])
         if self.labels.is_floating_point():
             self.labels = self.labels.to(self.dtype)
@@ -71,7 +73,7 @@ class Pool:
         }
 
     def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Gather inputs and labels (run, example, …) at `places` (run, example)."""
+        """Gather inputs and labels (run, example, …) at `places` (run, example), for the loss."""
         flat = places.reshape(-1)
         rows = self.inputs.index_select(0, flat)
         if self.hot:
@@ -82,7 +84,7 @@ class Pool:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
             rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
         labels = _rows(self.labels, flat, places)
-        if labels.dtype == torch.uint8:
+        if labels.dtype == torch.uint8 and not self.gives_bits:
             labels = labels.long()
         return rows.view(*places.shape, *rows.shape[1:]), labels
 
@@ -90,7 +92,8 @@ class Pool:
         """Gather all that is known of the examples at `places` (run, example)."""
         flat = places.reshape(-1)
         facts = {name: _rows(values, flat, places) for name, values in self.facts.items()}
-        return Batch(*self.take(places), facts)
+        x, labels = self.take(places)
+        return Batch(x, labels.long() if labels.dtype == torch.uint8 else labels, facts)
 
 
 def _rows(values: Tensor, flat: Tensor, places: Tensor) -> Tensor:

@@ -87,6 +87,8 @@ def _decayed(gradient: Tensor, weight: Tensor, decay: Tensor) -> Tensor:
 
     Autograd may return the transpose of a transpose, beside which every later operation is slow.
     """
+    if gradient.is_contiguous():
+        return torch.addcmul(gradient, weight, decay)
     return torch.addcmul(gradient, weight, decay, out=torch.empty_like(weight))
 
 
