@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -201,16 +202,22 @@ def median_interval(values: Floats, coverage: float) -> tuple[float, float]:
         :math:`P(\mathrm{Bin}(n, ½) < i) \le (1 - \text{coverage}) / 2`; infinite if there is
         none, as with fewer than six values at 95 %.
     """
-    n, tail, i = len(values), 0.0, 0
+    n, i = len(values), _median_rank(len(values), coverage)
+    if i == 0:
+        return -math.inf, math.inf
+    ordered = np.sort(values)
+    return float(ordered[i - 1]), float(ordered[n - i])
+
+
+@lru_cache(maxsize=1024)  # cells mostly have as many runs as each other
+def _median_rank(n: int, coverage: float) -> int:
+    tail, i = 0.0, 0
     while i < n:
         tail += math.comb(n, i) / 2**n
         if tail > (1 - coverage) / 2:
             break
         i += 1
-    if i == 0:
-        return -math.inf, math.inf
-    ordered = np.sort(values)
-    return float(ordered[i - 1]), float(ordered[n - i])
+    return i
 
 
 def exact_interval(hits: int, runs: int, *, coverage: float = 0.95) -> tuple[float, float]:
