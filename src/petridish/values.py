@@ -27,7 +27,10 @@ At its default it is left out of the JSON, so that old keys stay valid.
 """
 RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 # Where the package's values live, imported when one is first read: these rooms import this file.
-ROOMS = ("tasks", "models", "training", "estimator.contenders", "sweeps")
+ROOMS = (
+    *("tasks", "models", "training", "estimator.contenders"),
+    *("sweeps.adaptive", "sweeps.thresholds"),
+)
 
 named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
 # Values whose fields are known to fit a spec, by identity: the specs of a sweep share their parts.
