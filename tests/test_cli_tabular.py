@@ -294,7 +294,7 @@ def test_bench_prints_tables_and_verdicts(
     scale = ("--scale", "smoke", "--store", smoke_store("PF-6"))
     done = petridish("tabular", "bench", *scale, timeout=300)
     assert done.returncode == 0, done.stderr
-    for text in ("mean-errors", "seconds", "random_forest", "(2T)", "(RB)"):
+    for text in ("mean-errors", "seconds", "random_forest", "(2T, paper)", "(RB, paper)"):
         assert text in done.stdout
     figures = [line for line in done.stdout.splitlines() if line.endswith(".png")]
     assert len(figures) == 3
