@@ -57,8 +57,10 @@ def test_every_extension_runs(name: str, petridish: Command, tmp_path: Path) -> 
 
     assert first.returncode == again.returncode == 0, first.stderr
     table = Store(tmp_path / "petridish-store").read().table
+    parents = 6 if name == "my_chain.py" else 0  # which nobody asks for again
     assert f"{len(table)} runs trained" in first.stderr
-    assert f"0 runs trained (0 solved) and {len(table)} found in the store" in again.stderr
+    found = len(table) - parents
+    assert f"0 runs trained (0 solved) and {found} found in the store" in again.stderr
     assert (table["outcome"] == "SOLVED").any()
 
 
