@@ -126,9 +126,9 @@ def print_summary(summary: Summary) -> None:
     """Say on standard error what was trained."""
     from petridish.sweeps.progress import clock, count
 
-    parents = f", {summary.parents} of them for others to begin from" if summary.parents else ""
+    parents = f", {summary.parents} of them for others to begin from," if summary.parents else ""
     print(
-        f"{summary.done} runs trained ({summary.solved} solved{parents}) and "
+        f"{summary.done} runs trained ({summary.solved} solved){parents} and "
         f"{summary.skipped} found in the store; {count(summary.model_steps)} model-steps in "
         f"{clock(summary.seconds)}.",
         file=sys.stderr,
