@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,9 +226,7 @@ def _is_path(value: object, path: str) -> bool:
 def with_value(spec: Any, path: str, value: object) -> Any:
     """Return a copy of `spec` with `value` at `path`, which must come to stand there."""
     new = _with_value(spec, path, value)
-    found = new
-    for part in path.split("."):
-        found = getattr(found, part)
+    found = attrgetter(path)(new)
     if path == "training.stop" and found is None and value is not None:
         found = new.stop  # Training has written it as `target_error`
     if found is not value and found != value and plain(found) != plain(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from petridish.errors import UserError, check_whole
@@ -93,11 +94,11 @@ class ThresholdSearch(Search):
     """The search on one sweep: its runs by stratum, value and trial."""
 
     def __init__(self, rule: FindThreshold, sweep: Sweep) -> None:
-        self.rule = rule
+        self.rule, self.value_of = rule, attrgetter(rule.along)
         cells: dict[Stratum, dict[Any, dict[int, Trial]]] = {}
         for spec in sweep.specs():
-            stratum = tuple(_at(spec, path) for path in rule.within)
-            trials = cells.setdefault(stratum, {}).setdefault(_at(spec, rule.along), {})
+            stratum = tuple(attrgetter(path)(spec) for path in rule.within)
+            trials = cells.setdefault(stratum, {}).setdefault(self.value_of(spec), {})
             trials.setdefault(spec.seed, []).append((run_key(spec), spec))
         self.strata: dict[Stratum, list[tuple[Any, list[Trial]]]] = {
             stratum: [(value, list(trials[value].values())) for value in sorted(trials)]
@@ -128,7 +129,7 @@ class ThresholdSearch(Search):
             yield self._from(set(values[place:]))
 
     def _from(self, enough: set[Any]) -> Callable[[RunSpec], bool]:
-        return lambda spec: _at(spec, self.rule.along) in enough
+        return lambda spec: self.value_of(spec) in enough
 
 
 class _Bisection:
@@ -199,9 +200,3 @@ class _Bisection:
             if self.solved[key]:
                 return True
         return False
-
-
-def _at(spec: object, path: str) -> Any:
-    for name in path.split("."):
-        spec = getattr(spec, name)
-    return spec
