@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from petridish.models import MLP
-from petridish.tasks import BiasedAnd
+from petridish.models import MLP, ByName, ClsTransformer, Constant, Normal
+from petridish.tasks import BiasedAnd, Dictionary
 from petridish.training import (
     KL,
     CrossEntropy,
@@ -33,6 +33,7 @@ from petridish.training import (
     RunSpec,
     SquaredError,
     Taught,
+    Training,
 )
 from petridish.values import known_classes, version_of
 from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
@@ -45,6 +46,15 @@ SERVED["samples drawn anew"] = RunSpec(
     data=Data(m=16, n_test=50, accept=OneHypothesis()),
     model=MLP(6),
 )
+SERVED["tokens"] = RunSpec(
+    task=BiasedAnd(6),
+    data=Data(m=16, n_test=50),
+    model=ClsTransformer(8, 2),
+    # Its own start is PyTorch's draw.
+    init=ByName((("norm*.weight", Constant(1.0)), ("@bias", Constant(0.0)), ("*", Normal(0.02)))),
+    training=Training(loss=CrossEntropy(), batch_size=None),
+)
+SERVED["dictionary"] = RunSpec(task=Dictionary(7, 5, 3), data=Data(m=16, n_test=50), model=MLP(6))
 _FIRST = replace(RUNS["model mlp(6)"], seed=0)
 SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))
 SERVED["taught"] = replace(_FIRST, task=Taught(_FIRST.task, _FIRST))

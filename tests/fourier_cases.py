@@ -12,12 +12,14 @@ from petridish.models import (
     Power,
     ReLU,
     Sine,
+    TruncatedReLU,
     Zigzag,
 )
 from petridish.theory.fourier import DERIVATIVES, all_signs
 
 ALL_ACTIVATIONS: tuple[Activation, ...] = (
     ReLU(),
+    TruncatedReLU(),
     Identity(),
     *(kind(k) for kind in (Power, Zigzag, Oscillating, InfiniteZigzag) for k in range(1, 7)),
     *(Sine(k, scale) for k in range(1, 6) for scale in (1.0, 2.0)),

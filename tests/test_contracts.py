@@ -11,13 +11,23 @@ import torch
 
 from petridish.choices import describe
 from petridish.errors import UserError
-from petridish.models import MLP, ByName, Constant, Homogeneous, Normal, Own, PolyNet
+from petridish.models import (
+    MLP,
+    ByName,
+    ClsTransformer,
+    Constant,
+    Homogeneous,
+    Normal,
+    Own,
+    PolyNet,
+)
 from petridish.seeds import Streams
 from petridish.tasks import (
     TASKS,
     BiasedAnd,
     Bits,
     Classes,
+    Dictionary,
     Domain,
     Examples,
     GroupProduct,
@@ -82,6 +92,7 @@ OURS: list[Any] = [
     TruthTable(7, (0, 1, 1, 0)),
     GroupProduct("S3"),
     BiasedAnd(7),
+    Dictionary(7, 5, 3),
     find_table("wine"),
 ]
 OWN: list[Any] = [Waves(), Stripes(), Coins()]
@@ -120,6 +131,7 @@ def test_models(model: Any) -> None:
         (Dropped(), OURS[-1]),
         (Convolved(), Stripes()),
         (Reader(), Coins()),
+        (ClsTransformer(6, 2), BiasedAnd(5)),
         (Recurrent(), Waves()),
     ],
     ids=describe,

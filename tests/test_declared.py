@@ -20,15 +20,20 @@ from petridish.rules import (
     Finding,
     Judges,
     Median,
+    NeverDecreases,
     Paired,
+    RatioOfMedians,
     Rule,
+    Sides,
     Solved,
+    SolvedAt,
     TimeTo,
+    Trend,
     nothing,
 )
 from petridish.rules.declared import columns_of_run
 from petridish.store import Store
-from petridish.sweeps import Arms, Sweep, run_sweep
+from petridish.sweeps import Arms, FindThreshold, Sweep, run_sweep
 from petridish.tasks import SparseParity
 from petridish.training import Below, Data, Error, Evaluation, RunSpec, Training
 from tests.conftest import Command, SmokeStore
@@ -113,6 +118,40 @@ def test_restarts_are_not_seeds() -> None:
     assert [set(rule.over) for rule in (best, apart, one)] == [{"restart"}] * 3
     assert "restart" not in counts.over
     experiment(best, sweep).check(many)
+
+
+def test_what_a_search_takes_for_granted_is_not_judged_from_it() -> None:
+    """Bisection along m takes success to rise there: a comparison along m is refused, others not.
+
+    Also where the search is one part of the sweep, and by a rule that is no declaration.
+    """
+    grid = Sweep(SPEC, {"task.n": (8, 9), "data.m": (16, 32), "seed": range(2)})
+    search = replace(grid, allocate=FindThreshold("data.m", 0.8, within=("task.n",)))
+    part = Sweep(SPEC, {"seed": range(2)}, (search,))
+    along_m: list[Judges] = [
+        Rule(Solved(), Trend("data.m", within=("task.n",)), Median(), above=0.0),
+        Rule(Solved(), Paired(32.0, 16.0, along="data.m"), Median(), above=0.0),
+        Rule(SolvedAt(), Sides(32.0, 16.0, along="data.m"), RatioOfMedians(), below=1.0),
+        NeverDecreases(along="data.m", within=("task.n",)),
+    ]
+    others: list[Judges] = [
+        Rule(Solved(), Paired(9, 8, along="task.n", within=("data.m",)), Median(), below=0.0),
+        Rule(Solved(), Each(("task.n", "data.m")), Median(), above=0.5),
+        NeverDecreases(along="task.n", within=("data.m",)),
+    ]
+
+    for rule in along_m:
+        for sweep in (search, part):
+            with pytest.raises(UserError) as refusal:
+                experiment(rule, sweep).check(sweep)
+            assert str(refusal.value) == (
+                "own (a): The rule compares runs along data.m, and these are chosen by "
+                "find_threshold(data.m, 0.8, ('task.n',)), which takes success to rise along "
+                "it. Compare along another axis, or declare the sweep without allocate."
+            )
+        experiment(rule, grid).check(grid)
+    for rule in others:
+        experiment(rule, search).check(search)
 
 
 def test_the_command_refuses_before_it_trains(inside: Command, tmp_path: Path) -> None:

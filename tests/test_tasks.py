@@ -16,6 +16,7 @@ from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import (
     TASKS,
     BiasedAnd,
+    Dictionary,
     GroupProduct,
     SparseAnd,
     SparseMajority,
@@ -42,9 +43,10 @@ ALL_TASKS: list[Any] = [
 def test_the_suite_covers_every_task() -> None:
     """A new task must join the list above, but for those that are no functions of bits.
 
-    Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py.
+    Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py,
+    dictionaries in test_dictionary.py.
     """
-    others = {Table, GroupProduct, BiasedAnd}
+    others = {Table, GroupProduct, BiasedAnd, Dictionary}
     assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - others
 
 

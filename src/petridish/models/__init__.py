@@ -8,9 +8,11 @@ from petridish.models.activations import (
     Power,
     ReLU,
     Sine,
+    TruncatedReLU,
     Zigzag,
 )
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
+from petridish.models.cls_transformer import ClsTransformer
 from petridish.models.homogeneous import Homogeneous
 from petridish.models.inits import (
     Bernoulli,
@@ -38,7 +40,11 @@ from petridish.models.tangent import Tangent
 from petridish.models.transformer import ParityTransformer
 
 ACTIVATIONS: dict[str, type] = {
-    a.name: a for a in (ReLU, Power, Identity, Zigzag, Oscillating, InfiniteZigzag, Sine)
+    a.name: a
+    for a in (
+        *(ReLU, Power, Identity, Zigzag, Oscillating, InfiniteZigzag, Sine),
+        TruncatedReLU,
+    )
 }
 INITS: dict[str, type] = {
     i.name: i
@@ -48,7 +54,11 @@ INITS: dict[str, type] = {
     )
 }
 MODELS: dict[str, type] = {
-    m.name: m for m in (MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous)
+    m.name: m
+    for m in (
+        *(MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous),
+        ClsTransformer,
+    )
 }
 
 __all__ = [
@@ -60,6 +70,7 @@ __all__ = [
     "Bernoulli",
     "ByName",
     "ChecksTask",
+    "ClsTransformer",
     "Constant",
     "DisjointPolyNet",
     "FitsItself",
@@ -88,6 +99,7 @@ __all__ = [
     "SymmetricSigns",
     "Tangent",
     "TangentStart",
+    "TruncatedReLU",
     "Uniform",
     "XavierUniform",
     "Zigzag",

@@ -34,6 +34,19 @@ class ReLU:
 
 
 @dataclass(frozen=True)
+class TruncatedReLU:
+    """min(max(z, 0), 1) [FL §3.1]."""
+
+    name: ClassVar[str] = "truncated_relu"
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        from torch.nn.functional import hardtanh
+
+        return hardtanh(z, 0.0, 1.0)  # with the slope 0 at both corners
+
+
+@dataclass(frozen=True)
 class Power:
     """z^k [HP, architectures (iv)–(vi)]."""
 

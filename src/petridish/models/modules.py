@@ -113,6 +113,61 @@ class HomogeneousModule(nn.Module):
         return outputs
 
 
+class EmbeddedTokens(nn.Module):
+    """Tokens with [CLS] behind them, each the sum of what it is and where it is."""
+
+    def __init__(self, vocabulary: int, length: int, d: int) -> None:
+        super().__init__()
+        self.cls = vocabulary
+        self.tokens = nn.Embedding(vocabulary + 1, d)
+        self.positions = nn.Parameter(torch.empty(length + 1, d))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the vectors, shape (batch, token, d)."""
+        embedded: Tensor = self.tokens(nn.functional.pad(x, (0, 1), value=self.cls))
+        return embedded + self.positions
+
+
+class ClsTransformerModule(nn.Module):
+    """A block of minGPT; its shares of attention pass through the part `pattern`."""
+
+    def __init__(
+        self, vocabulary: int, length: int, d: int, heads: int, dropout: float, n_outputs: int
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embed = EmbeddedTokens(vocabulary, length, d)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d) for _ in range(3))
+        self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+        self.pattern = nn.Identity()  # (batch, head, token)
+        self.mlp1, self.mlp2 = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+        self.output = nn.Linear(d, n_outputs, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+        tokens = self.dropout(self.embed(x))  # (batch, token, d)
+        z = tokens[:, -1]
+        z = z + self.dropout(self.out(self._attended(self.norm1(tokens))))
+        z = z + self.dropout(self.mlp2(nn.functional.gelu(self.mlp1(self.norm2(z)))))
+        outputs: Tensor = self.output(self.norm3(z))
+        return outputs
+
+    def _attended(self, tokens: Tensor) -> Tensor:
+        """Return what the heads bring to [CLS], side by side, shape (batch, d)."""
+        query = self.query(tokens[:, -1]).unflatten(1, (self.heads, -1))  # (batch, head, size)
+        key = self.key(tokens).unflatten(2, (self.heads, -1))  # (batch, token, head, size)
+        value = self.value(tokens).unflatten(2, (self.heads, -1))
+        scores = torch.einsum("bhd,bthd->bht", query, key) / sqrt(query.shape[-1])
+        shares = self.dropout(self.pattern(scores.softmax(dim=2)))
+        return torch.einsum("bht,bthd->bhd", shares, value).flatten(1)
+
+
 class ParityTransformerModule(nn.Module):
     """One layer of attention; its shares of attention pass through the part `pattern`."""
 

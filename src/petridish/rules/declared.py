@@ -1,9 +1,13 @@
-"""What a claim speaks of must be declared: its arms, its columns, its restarts."""
+"""What a claim speaks of must be declared: its arms, its columns, its restarts.
+
+And it must not be what the choice of the runs takes for granted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.rules.claims import Judges, Reads, Simulated, columns_of
 from petridish.rules.layouts import RESTART
@@ -20,11 +24,13 @@ ENDS = (
 def check_rule(rule: Judges, sweep: Sweep) -> None:
     """Refuse a rule that speaks of an arm or a column that the runs of a sweep will not have.
 
-    Also one that would count the restarts of a seed as seeds. Nothing is trained for it: the specs
+    Also one that would count the restarts of a seed as seeds, and one that compares runs along an
+    axis along which their allocation takes success to rise. Nothing is trained for it: the specs
     say which columns their runs have.
     """
     if isinstance(rule, Simulated):
         return  # no run takes part
+    _check_assumed(rule, sweep)
     if isinstance(rule, Rule):
         _check_arms(rule, sweep)
     missing = set(columns_of(rule))
@@ -47,6 +53,21 @@ def check_rule(rule: Judges, sweep: Sweep) -> None:
             f"The sweep has {restarts} restarts per seed, and its rule counts each as a seed. "
             'Judge BestOf(…, over="restart"), or choose one by --set restart=0.'
         )
+
+
+def _check_assumed(rule: Judges, sweep: Sweep) -> None:
+    # A rule of its own says by a field `along` what it compares, as `NeverDecreases` does.
+    own = getattr(rule, "along", None)
+    compares = rule.layout.compares if isinstance(rule, Rule) else (own,)
+    for part in _grids(sweep):
+        assumed = () if part.allocate is None else part.allocate.assumes
+        for axis in assumed:
+            if axis in compares:
+                raise UserError(
+                    f"The rule compares runs along {axis}, and these are chosen by "
+                    f"{describe(part.allocate)}, which takes success to rise along it. Compare "
+                    "along another axis, or declare the sweep without allocate."
+                )
 
 
 def _check_arms(rule: Rule, sweep: Sweep) -> None:

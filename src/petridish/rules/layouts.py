@@ -74,6 +74,11 @@ class Layout(ABC):
         """The arms that it names."""
         return tuple(map(str, _tuple(self.only.get(ARM, ()))))
 
+    @property
+    def compares(self) -> tuple[str, ...]:
+        """The columns whose values are held against each other."""
+        return ()
+
     def chosen(self, table: pl.DataFrame, measure: Measure) -> pl.DataFrame:
         """Return the runs that it speaks of, one row per arm where it speaks of arms."""
         import polars as pl
@@ -155,6 +160,11 @@ class _TwoSides(Layout):
         """The arms that it names."""
         own = (self.top, self.bottom) if self.along == ARM else ()
         return (*own, *super().arms)
+
+    @property
+    def compares(self) -> tuple[str, ...]:
+        """The column of the two sides."""
+        return (self.along,)
 
     def both(self, table: pl.DataFrame, measure: Measure) -> _Laid:
         """Lay out the two sides, in the strata that have both."""
@@ -240,6 +250,11 @@ class Trend(Layout):
     def conditions(self) -> tuple[str, ...]:
         """The columns by which runs are told apart."""
         return (*self.within, self.along)
+
+    @property
+    def compares(self) -> tuple[str, ...]:
+        """The column of the trend."""
+        return (self.along,)
 
     def describe(self, measure: str) -> str:
         """Return what is laid out, in words."""

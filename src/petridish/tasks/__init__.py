@@ -3,6 +3,7 @@
 from petridish.tasks.base import (
     Examples,
     Finite,
+    HasDirections,
     HasHypotheses,
     HasParts,
     HasStrategies,
@@ -11,6 +12,7 @@ from petridish.tasks.base import (
 )
 from petridish.tasks.biased import BiasedAnd
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
+from petridish.tasks.dictionary import Dictionary
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
 from petridish.tasks.parity import SparseParity
@@ -20,7 +22,7 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
-        BiasedAnd,
+        *(BiasedAnd, Dictionary),
     )
 }
 
@@ -29,10 +31,12 @@ __all__ = [
     "BiasedAnd",
     "Bits",
     "Classes",
+    "Dictionary",
     "Domain",
     "Examples",
     "Finite",
     "GroupProduct",
+    "HasDirections",
     "HasHypotheses",
     "HasParts",
     "HasStrategies",

@@ -126,6 +126,14 @@ class HasHypotheses(ABC):
         """Return whether several hypotheses have all labels of each run's sample, shape (run,)."""
 
 
+class HasDirections(ABC):
+    """A task whose label depends on an input by its components along a few directions."""
+
+    @abstractmethod
+    def directions(self, seeds: Sequence[int]) -> NDArray[np.float64]:
+        """Return the directions of each run, shape (run, direction, input)."""
+
+
 class Sample(Protocol):
     """What a run asks of its task: a run's `Data`."""
 

@@ -237,6 +237,10 @@ def _relu() -> Derivative:
     return lambda z: (z > 0).astype(np.float64)
 
 
+def _truncated_relu() -> Derivative:
+    return lambda z: ((z > 0) & (z < 1)).astype(np.float64)
+
+
 def _identity() -> Derivative:
     return np.ones_like
 
@@ -290,6 +294,7 @@ def _sine(k: int, scale: float = 1.0) -> Derivative:
 
 DERIVATIVES: dict[str, Callable[..., Derivative]] = {
     "relu": _relu,
+    "truncated_relu": _truncated_relu,
     "identity": _identity,
     "power": _power,
     "zigzag": _zigzag,
@@ -299,8 +304,8 @@ DERIVATIVES: dict[str, Callable[..., Derivative]] = {
 }
 """σ' by the activation's name; its own settings are the arguments: `DERIVATIVES["sine"](k=3)`.
 
-At a corner it is what PyTorch takes: 0 for a ReLU and for the tips of an endless zigzag, the slope
-to the left for a zigzag.
+At a corner it is what PyTorch takes: 0 for a ReLU, truncated or not, and for the tips of an endless
+zigzag, the slope to the left for a zigzag.
 """
 
 

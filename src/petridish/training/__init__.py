@@ -13,6 +13,7 @@ from petridish.training.engines.base import (
 from petridish.training.greedy import Greedy, frozen_below, random_features
 from petridish.training.instruments import (
     INSTRUMENTS,
+    DirectionCosine,
     FeaturePower,
     FirstLayerMovement,
     FourierGap,
@@ -94,6 +95,7 @@ __all__ = [
     "CrossEntropy",
     "Curves",
     "Data",
+    "DirectionCosine",
     "Ended",
     "Engine",
     "Error",

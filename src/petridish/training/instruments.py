@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.models import DisjointPolyNet, Homogeneous
-from petridish.tasks import Finite, GroupProduct
+from petridish.tasks import Finite, GroupProduct, HasDirections
+from petridish.tasks.base import OnSupport
 from petridish.training.population_gradient import (
     first_gradient,
     first_layer,
     first_weights,
     relevant,
+    relevant_inputs,
 )
 from petridish.training.readings import Instrument, Reading
 from petridish.values import Gone
@@ -232,11 +234,58 @@ class FeaturePower(Instrument):
         return float(np.mean(largest_share(task.structure(), first)))
 
 
+@dataclass(frozen=True)
+class DirectionCosine(Instrument):
+    """The largest cosine of a neuron's first-layer weights with the sum of the task's directions.
+
+    The paper's is max_i cos(w_i, Σ_j M_j) [FL E.1]; with `sign="either"`, that of ±Σ_j M_j. On bits
+    the directions are those of the relevant ones. A neuron whose weights are all 0 has no cosine;
+    NaN where no neuron has one, or the task has no directions. Lengths are computed in float64:
+    weights of 1e-9 are as good as others.
+    """
+
+    name: ClassVar[str] = "direction_cosine"
+    short: ClassVar[str] = "direction_cosine"
+
+    sign: Literal["plus", "either"] = "plus"
+
+    def __post_init__(self) -> None:
+        if self.sign not in ("plus", "either"):
+            raise UserError(f"DirectionCosine: sign={self.sign!r}. Give 'plus' or 'either'.")
+
+    @property
+    def label(self) -> str:
+        """`direction_cosine`, with the sign if either counts."""
+        return "direction_cosine" if self.sign == "plus" else "direction_cosine either"
+
+    def read(self, reading: Reading) -> float:
+        """Return the largest cosine."""
+        target = reading.shared.once(_summed_directions)
+        rows = first_layer(reading).astype(np.float64)
+        if target is None or rows.ndim != 2 or rows.shape[1] != len(target):
+            return math.nan
+        lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(target)
+        cosines = (rows @ target)[lengths > 0] / lengths[lengths > 0]
+        if self.sign == "either":
+            cosines = np.abs(cosines)
+        return float(cosines.max()) if len(cosines) else math.nan
+
+
+def _summed_directions(spec: RunSpec) -> NDArray[np.float64] | None:
+    """Return the sum of the directions on which the labels of a run depend, if there are such."""
+    task = spec.task
+    if isinstance(task, HasDirections):
+        summed: NDArray[np.float64] = task.directions([spec.seed])[0].sum(axis=0)
+        return summed
+    return relevant_inputs(spec).astype(np.float64) if isinstance(task, OnSupport) else None
+
+
 INSTRUMENTS: dict[str, type[Instrument]] = {
     kind.name: kind
     for kind in (
         *(Movement, NeuronSize, RelevantWeight, IrrelevantWeight, FirstLayerMovement),
         *(FourierGap, PopulationGradient, NormalisedMargin, FeaturePower),
+        DirectionCosine,
     )
 }
 
