@@ -159,7 +159,7 @@ def test_an_adaptive_run_stops_at_settled_cells(tmp_path: Path) -> None:
     first = run_sweep(TINY, store, executor="inline", adaptive=True)
     table = store.read().table
     again = run_sweep(TINY, store, executor="inline", adaptive=True)
-    spent = replay(TINY, table, AtHalf())
+    spent = replay(TINY, table, AtHalf().search(TINY))
 
     assert (first.runs, first.done, first.skipped) == (40, 14, 0)
     assert table.group_by("data.m").len().sort("data.m")["len"].to_list() == [7, 7]
@@ -169,7 +169,7 @@ def test_an_adaptive_run_stops_at_settled_cells(tmp_path: Path) -> None:
     assert (spent.runs, spent.all_runs, spent.estimated) == (14, 40, 26)
     assert spent.model_steps == table["steps"].sum()
     assert spent.share == pytest.approx(7 / 20, rel=0.01)
-    assert replay(TINY, table.filter(pl.col("seed") < 5), AtHalf()) is None
+    assert replay(TINY, table.filter(pl.col("seed") < 5), AtHalf().search(TINY)) is None
 
 
 def test_a_full_run_after_an_adaptive_one_trains_the_rest(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from petridish.errors import UserError
 from petridish.models import MLP
 from petridish.publish.records import plain_sweep, read_sweep
 from petridish.store import Store
-from petridish.sweeps import AtHalf, FindThreshold, Sweep, run_sweep
-from petridish.sweeps.allocation import replay, simulate
+from petridish.sweeps import Arms, AtHalf, FindThreshold, Sweep, run_sweep
+from petridish.sweeps.allocation import replay, search_of, simulate
 from petridish.sweeps.price import price
 from petridish.sweeps.runner import outcomes
 from petridish.tasks import SparseParity
@@ -127,10 +127,10 @@ def test_a_search_is_carried_out_resumed_and_replayed(tmp_path: Path) -> None:
     solved = outcomes(table)
     ((low, high),) = rule.search(sweep).thresholds(solved).values()  # type: ignore[misc]
     assert low < high
-    spent = replay(sweep, table, rule)
+    spent = replay(sweep, table, rule.search(sweep))
     assert spent is not None
     assert (spent.runs, spent.all_runs, spent.estimated) == (done.done, 16, 16 - done.done)
-    assert replay(sweep, table.head(3), rule) is None
+    assert replay(sweep, table.head(3), rule.search(sweep)) is None
 
 
 def test_a_search_is_priced() -> None:
@@ -145,6 +145,41 @@ def test_a_search_is_priced() -> None:
     assert cost.model_steps == 72 * 300
     half = replace(WIDE, allocate=AtHalf())
     assert price(half, Rates(), jobs=1).chosen == (180, 180)  # type: ignore[arg-type] # six seeds
+
+
+def test_parts_and_arms_choose_for_themselves(tmp_path: Path) -> None:
+    """One arm is searched, the other carried out whole; the same for parts of a sweep."""
+    rule = FindThreshold("data.m", 0.5, first=2)
+    axes = {"data.m": (5, 20, 100, 400), "seed": range(4)}
+    searched = Sweep(BASE, axes, allocate=rule)
+    whole = Sweep(replace(BASE, model=MLP(8)), {"data.m": (5, 400), "seed": range(3)})
+    alone = run_sweep(searched, Store(tmp_path / "alone"), executor="inline").done
+    for number, both in enumerate(
+        (Arms({"a": searched, "b": whole}), replace(whole, also=(searched,)))
+    ):
+        store = Store(tmp_path / str(number))
+        assert run_sweep(both, store, executor="inline").done == alone + 6
+        assert run_sweep(both, store, executor="inline").done == 0
+        spent = replay(both, store.read().table, search_of(both))
+        assert spent is not None
+        assert spent.runs == alone + 6
+        assert again_written(both).allocate == both.allocate
+
+    class Rates:
+        def of(self, spec: RunSpec) -> float:
+            return 1.0
+
+    cost, part = (price(s, Rates(), jobs=1) for s in (both, searched))  # type: ignore[arg-type]
+    assert part.chosen is not None
+    assert cost.chosen == (part.chosen[0] + 6, part.chosen[1] + 6)
+    assert cost.runs == 22
+
+
+def again_written(sweep: Sweep) -> Sweep:
+    """Write a sweep, and read it back: every part has its allocation."""
+    again = read_sweep(plain_sweep(sweep))
+    assert [part.allocate for part in again.grids()] == [part.allocate for part in sweep.grids()]
+    return again
 
 
 def test_an_allocation_is_written_and_read_with_its_sweep() -> None:
@@ -175,6 +210,11 @@ def test_it_says_what_it_assumes() -> None:
             "so that each of its values has a threshold of its own.",
         ),
         (
+            lambda: Sweep(BASE, {"data.m": SIZES}, (WIDE,), AtHalf()),
+            "The sweep chooses its runs by at_half, and a part of it chooses too. Give allocate to "
+            "the whole, or to its parts.",
+        ),
+        (
             lambda: FindThreshold("data.m", 0.0),
             "FindThreshold: success=0.0. Give a share above 0 and at most 1.",
         ),
@@ -192,7 +232,7 @@ def test_it_says_what_it_assumes() -> None:
             "('task.n',), 3, restart) already. Leave --adaptive out.",
         ),
     ],
-    ids=["axis", "others", "success", "first", "level", "twice"],
+    ids=["axis", "others", "both", "success", "first", "level", "twice"],
 )
 def test_what_cannot_be_searched(make: Any, message: str) -> None:
     """One sentence each."""

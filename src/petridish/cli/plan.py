@@ -44,7 +44,7 @@ def plan(
     from petridish.sweeps.batches import check_all
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
-    from petridish.sweeps.runner import allocation_of
+    from petridish.sweeps.runner import chosen_by
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
     check_all(spec for spec, _ in sweep.cells())
@@ -53,8 +53,8 @@ def plan(
     runs = sweep.among(reading.table)
     stored = len(runs)
     say_problems(reading)
-    allocation = allocation_of(sweep, adaptive=adaptive)
-    spent = None if allocation is None else replay(sweep, runs, allocation)
+    search = chosen_by(sweep, adaptive=adaptive)
+    spent = None if search is None else replay(sweep, runs, search)
     if adaptive and spent is None:
         raise UserError(
             f"The store {store} lacks runs that adaptive allocation would want, so that it cannot "
@@ -80,8 +80,9 @@ def plan(
     typer.echo(f"{experiment.id} at {scale} scale: {cost.runs} runs, {stored} of them stored")
     if cost.chosen:
         fewest, most = cost.chosen
+        names = dict.fromkeys(describe(g.allocate) for g in sweep.grids() if g.allocate is not None)
         typer.echo(
-            f"of which {describe(sweep.allocate)} makes {fewest} to {most} if it is clear which "
+            f"of which {' and '.join(names)} makes {fewest} to {most} if it is clear which "
             "succeed, and more if it is not; below is the price of the most"
         )
     if cost.parents:

@@ -5,8 +5,6 @@ And it must not be what the choice of the runs takes for granted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.rules.claims import Judges, Reads, Simulated, columns_of
@@ -47,7 +45,7 @@ def check_rule(rule: Judges, sweep: Sweep) -> None:
             f"{nearest(name, known)}"
         )
     over = rule.over if isinstance(rule, Reads) else ()
-    restarts = max(len(part.axes.get(RESTART, (0,))) for part in _grids(sweep))
+    restarts = max(len(part.axes.get(RESTART, (0,))) for part in sweep.grids())
     if restarts > 1 and RESTART not in over:
         raise UserError(
             f"The sweep has {restarts} restarts per seed, and its rule counts each as a seed. "
@@ -59,7 +57,7 @@ def _check_assumed(rule: Judges, sweep: Sweep) -> None:
     # A rule of its own says by a field `along` what it compares, as `NeverDecreases` does.
     own = getattr(rule, "along", None)
     compares = rule.layout.compares if isinstance(rule, Rule) else (own,)
-    for part in _grids(sweep):
+    for part in sweep.grids():
         assumed = () if part.allocate is None else part.allocate.assumes
         for axis in assumed:
             if axis in compares:
@@ -95,9 +93,3 @@ def columns_of_run(spec: RunSpec) -> set[str]:
         names += [gauge.label for gauge in evaluation.gauges]
         found |= {f"curve.{name}" for name in names}
     return found | ({"weights", "weights.of"} if evaluation.weights else set())
-
-
-def _grids(sweep: Sweep) -> Iterator[Sweep]:
-    yield sweep
-    for part in sweep.also:
-        yield from _grids(part)

@@ -7,7 +7,7 @@ the runs that it wanted before have ended. So it can be replayed on stored runs,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -56,6 +56,44 @@ class Allocates(ABC):
         """Return the search on a sweep."""
 
 
+class Everything(Search):
+    """All runs of a sweep, whatever becomes of them."""
+
+    def __init__(self, specs: Iterable[RunSpec]) -> None:
+        from petridish.training import run_key
+
+        self.runs = {run_key(spec): spec for spec in specs}
+
+    def wanted(self, solved: Solved) -> dict[str, RunSpec]:
+        """Return the runs that have not ended."""
+        return {key: spec for key, spec in self.runs.items() if key not in solved}
+
+
+class Together(Search):
+    """The searches of several sweeps, none of which knows of the others."""
+
+    def __init__(self, parts: Sequence[Search]) -> None:
+        self.parts = parts
+
+    def wanted(self, solved: Solved) -> dict[str, RunSpec]:
+        """Return what any of them wants next."""
+        return {key: spec for part in self.parts for key, spec in part.wanted(solved).items()}
+
+
+def chooses(sweep: Sweep) -> bool:
+    """Return whether a sweep, or a part of it, chooses its runs."""
+    return any(part.allocate is not None for part in sweep.grids())
+
+
+def search_of(sweep: Sweep) -> Search:
+    """Return the search on a sweep: its own, or those of its parts together."""
+    if sweep.allocate is not None:
+        return sweep.allocate.search(sweep)
+    if not chooses(sweep):
+        return Everything(sweep.specs())
+    return Together([search_of(part) for part in sweep.parts()])
+
+
 def simulate(search: Search, is_solved: Callable[[RunSpec], bool | None]) -> dict[str, RunSpec]:
     """Return the runs that a search carries out if runs end as a function says.
 
@@ -95,8 +133,8 @@ class Replay:
         return self.model_steps / self.all_model_steps
 
 
-def replay(sweep: Sweep, table: pl.DataFrame, allocation: Allocates) -> Replay | None:
-    """Replay an allocation on stored runs; None where one is lacking that it would want."""
+def replay(sweep: Sweep, table: pl.DataFrame, search: Search) -> Replay | None:
+    """Replay a search on stored runs; None where one is lacking that it would want."""
     from petridish.training import cell_text, run_key
 
     stored = table.select("key", "outcome", "steps").iter_rows()
@@ -109,7 +147,7 @@ def replay(sweep: Sweep, table: pl.DataFrame, allocation: Allocates) -> Replay |
         return None if found is None else found[0]
 
     try:
-        made = simulate(allocation.search(sweep), is_solved)
+        made = simulate(search, is_solved)
     except LookupError:
         return None
     cells: dict[str, list[int | None]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -41,14 +41,24 @@ class Arms(Sweep):
                 f"Arms: {name!r} is {type(sweep).__name__}. Give a Sweep.",
             )
         first, *rest = arms.values()
-        super().__init__(first.base, first.axes, (*first.also, *rest))
         object.__setattr__(self, "arms", dict(arms))
+        super().__init__(first.base, first.axes, (*first.also, *rest))
 
     def __getitem__(self, name: str) -> Sweep:
         """Return the sweep of an arm."""
         if name not in self.arms:
             raise UserError(f"There is no arm called {name!r}. {nearest(name, self.arms)}")
         return self.arms[name]
+
+    def parts(self) -> Iterator[Sweep]:
+        """Yield the arms."""
+        yield from self.arms.values()
+
+    def grids(self) -> Iterator[Sweep]:
+        """Yield the whole, and all that belongs to an arm."""
+        yield self
+        for sweep in self.arms.values():
+            yield from sweep.grids()
 
     def narrowed(self, settings: Sequence[str]) -> Arms:
         """Return the arms with other values on some axes, each as `axis=v1,v2,…`."""

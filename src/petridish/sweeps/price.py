@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from petridish.models import MLP, FitsItself, Homogeneous
-from petridish.sweeps.allocation import simulate
+from petridish.sweeps.allocation import Search, chooses, simulate
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
@@ -136,12 +136,27 @@ def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
 def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
     """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
     workers = jobs or cores()
-    if sweep.allocate is None:
+    if sweep.allocate is not None:
+        return _price_of_choice(sweep, sweep.allocate.search(sweep), rates, workers)
+    if not chooses(sweep):
         needing = (spec for spec in sweep.cells() if parents_of(spec[0]))
         runs = (replace(spec, seed=seed) for spec, seeds in needing for seed in seeds)
         cells = [(spec, len(seeds)) for spec, seeds in sweep.cells()]
         return _price(cells, _parents(runs), rates, workers)
-    search = sweep.allocate.search(sweep)
+    parts = [price(part, rates, jobs=jobs) for part in sweep.parts()]
+    fewest, most = zip(*(part.chosen or (part.runs, part.runs) for part in parts), strict=True)
+    return Price(
+        len(sweep),
+        sum(part.model_steps for part in parts),
+        sum(part.seconds for part in parts),
+        workers,
+        sum(part.parents for part in parts),
+        (sum(fewest), sum(most)),
+    )
+
+
+def _price_of_choice(sweep: Sweep, search: Search, rates: Rates, workers: int) -> Price:
+    """Price a sweep that chooses its runs, by how they may end."""
     found = []
     for scenario in search.scenarios():
         made = simulate(search, scenario).values()

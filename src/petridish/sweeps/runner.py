@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.sweeps.adaptive import AtHalf
-from petridish.sweeps.allocation import Allocates
+from petridish.sweeps.allocation import Search, chooses, search_of
 from petridish.sweeps.batches import Batch, check_all, cut, run_cost
 from petridish.sweeps.executors import Executor, Inline, LocalProcesses, News, Work
 from petridish.sweeps.generations import with_parents
@@ -94,10 +94,9 @@ def run_sweep(
     by_key = check_all(sweep.specs())
     workers = _executor(executor, jobs or cores(), user_file)
     shown = progress or Progress()
-    allocation = allocation_of(sweep, adaptive=adaptive)
-    if allocation is None:
+    search = chosen_by(sweep, adaptive=adaptive)
+    if search is None:
         return run_specs(by_key, store, engine, workers, shown)
-    search = allocation.search(sweep)
     store.prepare()
     total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
     total = replace(total, skipped=len(store.keys() & by_key.keys()))
@@ -117,14 +116,17 @@ def run_sweep(
     return total
 
 
-def allocation_of(sweep: Sweep, *, adaptive: bool) -> Allocates | None:
+def chosen_by(sweep: Sweep, *, adaptive: bool) -> Search | None:
     """Return how the runs of a sweep are chosen, if not all are carried out."""
-    if adaptive and sweep.allocate is not None:
-        raise UserError(
-            f"--adaptive was given, and this sweep chooses its runs by "
-            f"{describe(sweep.allocate)} already. Leave --adaptive out."
-        )
-    return AtHalf() if adaptive else sweep.allocate
+    if not adaptive:
+        return search_of(sweep) if chooses(sweep) else None
+    for part in sweep.grids():
+        if part.allocate is not None:
+            raise UserError(
+                f"--adaptive was given, and this sweep chooses its runs by "
+                f"{describe(part.allocate)} already. Leave --adaptive out."
+            )
+    return AtHalf().search(sweep)
 
 
 def outcomes(endings: pl.DataFrame) -> dict[str, bool]:

@@ -92,6 +92,11 @@ class Sweep:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
         if self.allocate is not None:
             self.allocate.check(self)
+            if any(part.allocate is not None for part in self.grids() if part is not self):
+                raise UserError(
+                    f"The sweep chooses its runs by {describe(self.allocate)}, and a part of it "
+                    "chooses too. Give allocate to the whole, or to its parts."
+                )
         if "init" not in axes:
             kinds = {type(model): model for model in axes.get("model", ())}  # of thousands, a few
             starts = {describe(usual_start(model)) for model in kinds.values()}
@@ -143,6 +148,17 @@ class Sweep:
             yield spec, seeds
         for part in self.also:
             yield from part.cells()
+
+    def parts(self) -> Iterator[Sweep]:
+        """Yield the product of the axes by itself, and the sweeps that belong to it."""
+        yield Sweep(self.base, self.axes)
+        yield from self.also
+
+    def grids(self) -> Iterator[Sweep]:
+        """Yield the sweep and all that belong to it, at any depth."""
+        yield self
+        for part in self.also:
+            yield from part.grids()
 
     def narrowed(self, settings: Sequence[str]) -> Sweep:
         """Give the sweep with other values on some axes, each as `axis=v1,v2,…`.
