@@ -11,7 +11,16 @@ import torch
 
 from petridish.choices import describe
 from petridish.errors import UserError
-from petridish.models import MLP, ByName, Constant, Homogeneous, Normal, Own, PolyNet
+from petridish.models import (
+    MLP,
+    AttentionOnly,
+    ByName,
+    Constant,
+    Homogeneous,
+    Normal,
+    Own,
+    PolyNet,
+)
 from petridish.seeds import Streams
 from petridish.tasks import (
     TASKS,
@@ -21,6 +30,7 @@ from petridish.tasks import (
     Domain,
     Examples,
     GroupProduct,
+    MarkovChains,
     Reals,
     SparseAnd,
     SparseMajority,
@@ -82,6 +92,9 @@ OURS: list[Any] = [
     TruthTable(7, (0, 1, 1, 0)),
     GroupProduct("S3"),
     BiasedAnd(7),
+    MarkovChains(3, 6),
+    MarkovChains(2, 4, "unigram"),
+    MarkovChains(4, 3, "doubly"),
     find_table("wine"),
 ]
 OWN: list[Any] = [Waves(), Stripes(), Coins()]
@@ -121,6 +134,8 @@ def test_models(model: Any) -> None:
         (Convolved(), Stripes()),
         (Reader(), Coins()),
         (Recurrent(), Waves()),
+        (AttentionOnly(4), MarkovChains(3, 6)),
+        (AttentionOnly(5, 1), MarkovChains(2, 1, "unigram")),
     ],
     ids=describe,
 )

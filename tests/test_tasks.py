@@ -17,6 +17,7 @@ from petridish.tasks import (
     TASKS,
     BiasedAnd,
     GroupProduct,
+    MarkovChains,
     SparseAnd,
     SparseMajority,
     SparseOr,
@@ -42,9 +43,10 @@ ALL_TASKS: list[Any] = [
 def test_the_suite_covers_every_task() -> None:
     """A new task must join the list above, but for those that are no functions of bits.
 
-    Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py.
+    Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py,
+    Markov chains in test_markov.py.
     """
-    others = {Table, GroupProduct, BiasedAnd}
+    others = {Table, GroupProduct, BiasedAnd, MarkovChains}
     assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - others
 
 

@@ -12,6 +12,7 @@ from petridish.models.activations import (
 )
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
 from petridish.models.homogeneous import Homogeneous
+from petridish.models.induction import AttentionOnly
 from petridish.models.inits import (
     Bernoulli,
     ByName,
@@ -48,7 +49,11 @@ INITS: dict[str, type] = {
     )
 }
 MODELS: dict[str, type] = {
-    m.name: m for m in (MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous)
+    m.name: m
+    for m in (
+        *(MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous),
+        AttentionOnly,
+    )
 }
 
 __all__ = [
@@ -57,6 +62,7 @@ __all__ = [
     "MLP",
     "MODELS",
     "Activation",
+    "AttentionOnly",
     "Bernoulli",
     "ByName",
     "ChecksTask",

@@ -13,6 +13,7 @@ from petridish.tasks.biased import BiasedAnd
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
+from petridish.tasks.markov import MarkovChains
 from petridish.tasks.parity import SparseParity
 from petridish.tasks.table import Table
 
@@ -20,7 +21,7 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
-        BiasedAnd,
+        *(BiasedAnd, MarkovChains),
     )
 }
 
@@ -37,6 +38,7 @@ __all__ = [
     "HasParts",
     "HasStrategies",
     "LimitsData",
+    "MarkovChains",
     "OneHot",
     "Reals",
     "SparseAnd",
