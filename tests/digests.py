@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from petridish.models import MLP, AttentionOnly
-from petridish.tasks import BiasedAnd, MarkovChains
+from petridish.models import MLP
+from petridish.tasks import BiasedAnd
 from petridish.training import (
     KL,
     CrossEntropy,
@@ -33,7 +33,6 @@ from petridish.training import (
     RunSpec,
     SquaredError,
     Taught,
-    Training,
 )
 from petridish.values import known_classes, version_of
 from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
@@ -45,12 +44,6 @@ SERVED["samples drawn anew"] = RunSpec(
     task=BiasedAnd(12, 2, encoding="signs"),
     data=Data(m=16, n_test=50, accept=OneHypothesis()),
     model=MLP(6),
-)
-SERVED["chains"] = RunSpec(
-    task=MarkovChains(3, 6),
-    data=Data(m=60, n_test=50),
-    model=AttentionOnly(4),
-    training=Training(loss=CrossEntropy(), batch_size=8, target_error=None),
 )
 _FIRST = replace(RUNS["model mlp(6)"], seed=0)
 SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))

@@ -15,6 +15,7 @@ from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.models import DisjointPolyNet, Homogeneous
 from petridish.tasks import Finite, GroupProduct
+from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.population_gradient import (
     first_gradient,
     first_layer,
@@ -237,6 +238,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
     for kind in (
         *(Movement, NeuronSize, RelevantWeight, IrrelevantWeight, FirstLayerMovement),
         *(FourierGap, PopulationGradient, NormalisedMargin, FeaturePower),
+        *(BackAttention, AttentionMap, StrategyLoss),
     )
 }
 
