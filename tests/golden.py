@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -27,18 +26,22 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
-from petridish.models import MLP, ByName, Constant, KaimingGaussian, Normal, Uniform
+from petridish.models import MLP, AttentionOnly, ByName, Constant, KaimingGaussian, Normal, Uniform
 from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
-from petridish.tasks import GroupProduct, SparseParity
+from petridish.tasks import GroupProduct, MarkovChains, SparseParity
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
     LOSSES,
+    AttentionMap,
+    BackAttention,
+    CrossEntropy,
     Error,
     Evaluation,
     RunSpec,
     Silent,
+    StrategyLoss,
     cell_text,
     flat,
     load_engine,
@@ -73,6 +76,9 @@ RUNS: dict[str, RunSpec] = {
     },
     "init by_name": spec_of(init=ByName((("@bias", Constant(0.0)), ("*", Uniform())))),
     **{f"task {describe(task)}": spec_of(task=task) for task in ALL_TASKS},
+    "chains": spec_of(
+        task=MarkovChains(3, 6), model=AttentionOnly(4), training={"loss": CrossEntropy()}
+    ),
     **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
 }
 
@@ -181,10 +187,12 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
 
 
 def readings() -> dict[str, Any]:
-    """Return what each instrument reads off three runs, at their start and after a step."""
+    """Return what each instrument reads off runs that it fits, at their start and after a step."""
     found: dict[str, Any] = {}
+    of_attention = {kind.name for kind in (BackAttention, AttentionMap, StrategyLoss)}
     for name in INSTRUMENTS:
-        for run in ("model mlp(6)", "model polynet(3)", "group"):
+        usual = ("model mlp(6)", "model polynet(3)", "group")
+        for run in ("chains",) if name in of_attention else usual:
             spec = RUNS[run]
             short = replace(
                 spec,
@@ -192,8 +200,9 @@ def readings() -> dict[str, Any]:
                 evaluation=Evaluation(every=1, curves=True, instruments=(name,)),
             )
             (record,) = load_engine("torch").run([short], Silent())
-            values = record.curves.values[name]
-            found[f"{name}, {run}"] = [None if math.isnan(v) else gist(v) for v in values]
+            curves, label = record.curves, INSTRUMENTS[name]().label
+            values: list[Any] = curves.arrays.get(label) or curves.values[label]
+            found[f"{name}, {run}"] = [None if np.isnan(v).any() else gist(v) for v in values]
     return found
 
 
@@ -237,7 +246,7 @@ def declared() -> dict[str, Any]:
     """Return the keys of the cells that every experiment declares, at the scales of a laptop."""
     found: dict[str, Any] = {}
     for name, experiment in EXPERIMENTS.items():
-        for scale in ("smoke", "laptop"):
+        for scale in (each for each in ("smoke", "laptop") if each in experiment.scales):
             keys = [run_key(spec) for spec, _ in experiment.sweep(scale).cells()]
             found[f"{name}, {scale}"] = {"cells": len(keys), "keys": digest(*keys)}
     return found

@@ -62,6 +62,9 @@ def test_a_terminal_without_greek_letters_gets_the_rest() -> None:
     assert json.loads(poor_json) == json.loads(rich_json)
 
 
+PILOTS = {"IH-1"}  # whose larger scales are not declared yet
+
+
 def test_list_gives_its_documented_json(petridish: Command) -> None:
     """A list of {id, title, source, scales, claims}."""
     found = json.loads(petridish("list", "--json").stdout)
@@ -71,6 +74,7 @@ def test_list_gives_its_documented_json(petridish: Command) -> None:
         assert {"id", "title", "source", "scales", "claims"} <= set(entry)
         beyond = {"PF-6B"}  # of which no paper has a scale
         wanted = {"smoke", "laptop"} | (set() if entry["id"] in beyond else {"paper"})
+        wanted = {"smoke"} if entry["id"] in PILOTS else wanted
         assert wanted <= set(entry["scales"])
 
 

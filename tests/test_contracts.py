@@ -13,6 +13,7 @@ from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.models import (
     MLP,
+    AttentionOnly,
     ByName,
     ClsTransformer,
     Constant,
@@ -31,6 +32,7 @@ from petridish.tasks import (
     Domain,
     Examples,
     GroupProduct,
+    MarkovChains,
     Reals,
     SparseAnd,
     SparseMajority,
@@ -56,6 +58,8 @@ from petridish.training import (
     KL,
     LOSSES,
     METRICS,
+    AttentionMap,
+    BackAttention,
     CrossEntropy,
     Error,
     Evaluation,
@@ -68,6 +72,7 @@ from petridish.training import (
     Silent,
     Square,
     SquaredError,
+    StrategyLoss,
     load_engine,
 )
 from tests.own_parts import (
@@ -93,6 +98,9 @@ OURS: list[Any] = [
     GroupProduct("S3"),
     BiasedAnd(7),
     Dictionary(7, 5, 3),
+    MarkovChains(3, 6),
+    MarkovChains(2, 4, "unigram"),
+    MarkovChains(4, 3, "doubly"),
     find_table("wine"),
 ]
 OWN: list[Any] = [Waves(), Stripes(), Coins()]
@@ -133,6 +141,8 @@ def test_models(model: Any) -> None:
         (Reader(), Coins()),
         (ClsTransformer(6, 2), BiasedAnd(5)),
         (Recurrent(), Waves()),
+        (AttentionOnly(4), MarkovChains(3, 6)),
+        (AttentionOnly(5, 1), MarkovChains(2, 1, "unigram")),
     ],
     ids=describe,
 )
@@ -172,6 +182,7 @@ RUNS = {
     "waves": short_run(Waves(), Dropped()),
     "coins": short_run(Coins(), Reader()),
     "images": short_run(Stripes(), Convolved()),
+    "chains": short_run(MarkovChains(3, 6), AttentionOnly(4)),
 }
 MEASURED = [
     ("parity", Error()),
@@ -202,11 +213,20 @@ def test_metrics(run: str, metric: Any) -> None:
     check_metric(metric, RUNS[run])
 
 
-@pytest.mark.parametrize("name", INSTRUMENTS)
+OF_CHAINS = [BackAttention(), BackAttention(back=0), AttentionMap(size=4), StrategyLoss("bigram")]
+
+
+@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - {i.name for i in OF_CHAINS}))
 def test_instruments(name: str) -> None:
     """On a parity and on a group, where each reads something."""
     check_instrument(INSTRUMENTS[name](), RUNS["parity"])
     check_instrument(INSTRUMENTS[name](), short_run(GroupProduct("Z5"), Homogeneous(6)))
+
+
+@pytest.mark.parametrize("instrument", OF_CHAINS, ids=describe)
+def test_instruments_of_attention_and_strategies(instrument: Instrument) -> None:
+    """On Markov chains, which have both."""
+    check_instrument(instrument, RUNS["chains"])
 
 
 @pytest.mark.parametrize("instrument", [Mixed(), Mixed(at=(0, 3)), Movement("output.*")])

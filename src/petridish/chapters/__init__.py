@@ -7,6 +7,7 @@ from petridish.chapters.hidden.experiments import curves as hidden_curves
 from petridish.chapters.hidden.experiments import space as hidden_space
 from petridish.chapters.hidden.experiments import theory as hidden_theory
 from petridish.chapters.hidden.experiments import times as hidden_times
+from petridish.chapters.induction.experiments import PHASES
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
@@ -21,8 +22,9 @@ HIDDEN = (
     hidden_theory.ONE_STEP,
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS)
+INDUCTION = (PHASES,)
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES)
+    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *INDUCTION)
 }
 
 

@@ -14,6 +14,7 @@ from petridish.models.activations import (
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
 from petridish.models.cls_transformer import ClsTransformer
 from petridish.models.homogeneous import Homogeneous
+from petridish.models.induction import AttentionOnly
 from petridish.models.inits import (
     Bernoulli,
     ByName,
@@ -58,6 +59,7 @@ MODELS: dict[str, type] = {
     for m in (
         *(MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous),
         ClsTransformer,
+        AttentionOnly,
     )
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "MLP",
     "MODELS",
     "Activation",
+    "AttentionOnly",
     "Bernoulli",
     "ByName",
     "ChecksTask",

@@ -205,3 +205,50 @@ class ParityTransformerModule(nn.Module):
         hidden = nn.functional.gelu(self.mlp1(z))
         outputs: Tensor = self.output(z + self.mlp2(hidden))
         return outputs
+
+
+class CausalAttention(nn.Module):
+    """One head of attention to earlier tokens; its shares pass through the part `pattern`."""
+
+    def __init__(self, length: int, d: int) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.empty(d, length))  # column m: m tokens back
+        nn.init.xavier_uniform_(self.positions)
+        self.query = nn.Linear(d, d, bias=False)
+        self.key = nn.Linear(d, d, bias=False)
+        self.value = nn.Linear(d, d, bias=False)
+        self.pattern = nn.Identity()  # (batch, position, token): what a hook can look at
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return what each position takes from the tokens up to it, shape (batch, position, d)."""
+        place = torch.arange(z.shape[1])
+        back = place[:, None] - place  # (position, token)
+        query = self.query(z)
+        distances = (query @ self.positions).gather(
+            2, back.clamp(min=0).expand(len(z), -1, -1)
+        )  # (batch, position, token)
+        scores = (query @ self.key(z).mT + distances) / sqrt(query.shape[-1])
+        shares = self.pattern(scores.masked_fill(back < 0, -torch.inf).softmax(dim=2))
+        taken: Tensor = shares @ self.value(z)
+        return taken
+
+
+class AttentionOnlyModule(nn.Module):
+    """Layers `attention1`, `attention2`, …, each of which adds to what it is given."""
+
+    def __init__(self, vocabulary: int, length: int, d: int, layers: int, n_outputs: int) -> None:
+        super().__init__()
+        self.tokens = nn.Parameter(torch.empty(d, vocabulary))
+        nn.init.xavier_uniform_(self.tokens)
+        self.layers = layers
+        for number in range(1, layers + 1):
+            self.add_module(f"attention{number}", CausalAttention(length, d))
+        self.output = nn.Linear(d, n_outputs, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, position, output)."""
+        z = self.tokens.mT[x]
+        for number in range(1, self.layers + 1):
+            z = z + self.get_submodule(f"attention{number}")(z)
+        outputs: Tensor = self.output(z)
+        return outputs

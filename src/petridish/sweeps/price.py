@@ -14,7 +14,7 @@ from petridish.sweeps.allocation import Search, chooses, simulate
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
-from petridish.tasks import GroupProduct, SparseParity
+from petridish.tasks import Classes, GroupProduct, SparseParity
 from petridish.tasks.table import find_table
 from petridish.training import (
     Adam,
@@ -79,8 +79,10 @@ class Rates:
 
 
 def _work(spec: RunSpec) -> float:
-    weights = sum(parameter.size for parameter in spec.parameters)
-    return float(spec.examples_a_step * weights)
+    """Count the multiplications of a step, about: every weight at every answer."""
+    weights, target = sum(parameter.size for parameter in spec.parameters), spec.domain.target
+    answers = (target.positions or 1) if isinstance(target, Classes) else 1
+    return float(spec.examples_a_step * answers * weights)
 
 
 def _on_bits(width: int) -> RunSpec:

@@ -15,6 +15,7 @@ from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTa
 from petridish.tasks.dictionary import Dictionary
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
+from petridish.tasks.markov import MarkovChains
 from petridish.tasks.parity import SparseParity
 from petridish.tasks.table import Table
 
@@ -22,7 +23,7 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
-        *(BiasedAnd, Dictionary),
+        *(BiasedAnd, Dictionary, MarkovChains),
     )
 }
 
@@ -41,6 +42,7 @@ __all__ = [
     "HasParts",
     "HasStrategies",
     "LimitsData",
+    "MarkovChains",
     "OneHot",
     "Reals",
     "SparseAnd",

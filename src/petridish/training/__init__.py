@@ -1,6 +1,7 @@
 """Specs in, records out."""
 
 from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
+from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.chains import Ended, Needs, StartsFromRuns, ended, parents_of
 from petridish.training.engines.base import (
     ENGINES,
@@ -90,6 +91,8 @@ __all__ = [
     "Accepts",
     "Adam",
     "AdamW",
+    "AttentionMap",
+    "BackAttention",
     "Below",
     "Correlation",
     "CrossEntropy",
@@ -133,6 +136,7 @@ __all__ = [
     "Square",
     "SquaredError",
     "StartsFromRuns",
+    "StrategyLoss",
     "Taught",
     "Ticket",
     "Training",

@@ -16,6 +16,7 @@ from petridish.errors import UserError, nearest
 from petridish.models import DisjointPolyNet, Homogeneous
 from petridish.tasks import Finite, GroupProduct, HasDirections
 from petridish.tasks.base import OnSupport
+from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.population_gradient import (
     first_gradient,
     first_layer,
@@ -286,6 +287,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
         *(Movement, NeuronSize, RelevantWeight, IrrelevantWeight, FirstLayerMovement),
         *(FourierGap, PopulationGradient, NormalisedMargin, FeaturePower),
         DirectionCosine,
+        *(BackAttention, AttentionMap, StrategyLoss),
     )
 }
 

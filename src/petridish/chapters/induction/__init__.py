@@ -1,0 +1,1 @@
+"""IH: statistical induction heads, TH Chapter 8."""

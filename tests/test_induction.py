@@ -1,0 +1,171 @@
+"""IH-1: what its runs show at smoke scale, and what its claims measure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from petridish.chapters import EXPERIMENTS
+from petridish.chapters.induction.figures import attention_maps, phases
+from petridish.chapters.induction.measures import GapAtEnd, GapTime
+from petridish.figures.style import NothingToDraw
+from petridish.rules import InOrder, Over, TimeTo
+from petridish.store import Store
+from petridish.tasks import MarkovChains
+from petridish.testing import check_engine
+from petridish.training import load_engine
+from tests.conftest import SmokeStore
+
+PHASES = EXPERIMENTS["IH-1"]
+CURVES = ("uniform", "unigram", "bigram")
+
+
+@pytest.fixture(scope="module")
+def runs(smoke_store: SmokeStore) -> pl.DataFrame:
+    """Return the runs of the smoke scale with all they kept."""
+    return PHASES.sweep("smoke").among(Store(smoke_store("IH-1")).read(columns="all").table)
+
+
+def gap_table(losses: list[list[float] | None], outcome: str = "OUT_OF_STEPS") -> pl.DataFrame:
+    """Return runs with these losses, where unigrams lose 3 and bigrams 1."""
+
+    def kept(curve: list[float]) -> list[list[float] | None]:
+        return [None if each is None else curve[: len(each)] for each in losses]
+
+    nans = [math.nan] * 9
+    return pl.DataFrame(
+        {
+            "seed": list(range(len(losses))),
+            "outcome": [outcome] * len(losses),
+            "curve.step": kept([0, 10, 20, 30]),
+            "curve.test_kl_truth": losses,
+            "curve.test_kl_of_unigram": kept([3.0, *nans]),
+            "curve.test_kl_of_bigram": kept([1.0, *nans]),
+        },
+        schema_overrides={"curve.test_kl_truth": pl.List(pl.Float64)},
+    )
+
+
+def test_the_loss_is_placed_between_two_strategies() -> None:
+    """In gaps of 2 above 1: a loss of 2 is half a gap; times beyond the end are censored."""
+    table = gap_table([[5.0, 3.0, 2.0, 1.5], [5.0, 4.0, 3.5], None])
+
+    assert GapAtEnd().of(table).tolist()[:2] == [0.25, 1.25]
+    assert math.isnan(GapAtEnd().of(table)[2])
+    half = GapTime(0.5).known(table)
+    assert half.low.tolist()[:2] == [20, 20]
+    assert half.high.tolist()[:2] == [20, math.inf]
+    assert math.isnan(half.high[2])
+    assert GapTime(2.0).of(table).tolist()[:2] == [1, 1]  # at step 0, counted as the first
+    plateau = Over(GapTime(1.25), GapTime(0.75)).known(table)
+    assert plateau.low.tolist()[:2] == [0.5, 0]
+    assert plateau.high.tolist()[:2] == [0.5, 1]
+    assert GapAtEnd().of(gap_table([[5.0, math.nan]], "DIVERGED")).tolist() == [math.inf]
+
+
+def test_a_network_that_went_straight_to_bigrams_would_fail_the_order() -> None:
+    """Unigrams are never nearest on the way from uniform to bigram predictions.
+
+    Neither if logarithms are mixed nor if probabilities are: the claim about the order can fail.
+    On the way to unigrams and then to bigrams it holds.
+    """
+    task = MarkovChains(3, 40)
+    sample = task.draw([0], "test", 0, 2_000)
+    uniform, unigram, bigram = (task.predict(name, sample)[0, :, -1] for name in CURVES)
+    shares = np.linspace(0, 1, 41)
+
+    def judged(path: list[Any]) -> float:
+        def distance(p: Any, q: Any) -> float:
+            return float((p * np.log(p / q)).sum(axis=-1).mean())
+
+        columns = {
+            f"curve.{name}": [[distance(p, q / q.sum(axis=-1, keepdims=True)) for q in path]]
+            for name, p in zip(CURVES, (uniform, unigram, bigram), strict=True)
+        }
+        steps = {"curve.step": [list(range(len(path)))]}
+        return float(InOrder(CURVES).of(pl.DataFrame(steps | columns))[0])
+
+    assert judged([bigram**share for share in shares]) == 0
+    assert judged([share * bigram + (1 - share) * uniform for share in shares]) == 0
+    by_unigrams = [unigram**share for share in shares]
+    by_unigrams += [unigram ** (1 - share) * bigram**share for share in shares]
+    assert judged(by_unigrams) == 1
+
+
+def test_the_phases_show_at_smoke_scale(runs: pl.DataFrame) -> None:
+    """In all three seeds: the order, a plateau near unigrams, an end nearer to bigrams.
+
+    And what the paper says of the second drop: predictions leave the unigrams' for the bigrams'.
+    """
+    assert runs["seed"].sort().to_list() == [0, 1, 2]
+    assert InOrder(tuple(f"test_kl_{name}" for name in CURVES)).of(runs).tolist() == [1, 1, 1]
+    assert (Over(GapTime(1.25), GapTime(0.75)).of(runs) < 0.75).all()
+    assert (GapAtEnd().of(runs) < 0.5).all()
+    for run in runs.iter_rows(named=True):
+        unigram, bigram = (np.array(run[f"curve.test_kl_{name}"]) for name in CURVES[1:])
+        second = int(np.argmin(unigram))
+        assert unigram[-1] > 1.5 * unigram[second]
+        assert bigram[-1] < 0.5 * bigram[second]
+
+
+def test_attention_moves_to_the_previous_token(runs: pl.DataFrame) -> None:
+    """It begins even, within 2 % above chance, and ends mostly there; so does the map."""
+    for run in runs.iter_rows(named=True):
+        assert abs(run["curve.attention1_back1"][0]) < 0.02
+        assert run["curve.attention1_back1"][-1] > 0.7
+        kept = run["array.attention1_map"]
+        maps = np.reshape(kept["values"], kept["shape"])
+        assert maps.shape == (len(run["curve.step"]), 12, 12)
+        assert np.diagonal(maps[-1], -1).mean() > 0.7
+        assert np.allclose(np.triu(maps, 1), 0)
+    assert np.isfinite(TimeTo("attention1_back1", above=0.5).of(runs)).all()
+
+
+def test_other_distributions_are_measured(runs: pl.DataFrame) -> None:
+    """Independent tokens are predicted early, doubly stochastic chains only with bigrams."""
+    for run in runs.iter_rows(named=True):
+        early = run["curve.step"].index(100)
+        iid, doubly = (np.array(run[f"curve.{name}_kl_truth"]) for name in ("iid", "doubly"))
+        assert iid[early] < 0.5 * iid[0]
+        assert doubly[early] > 0.8 * doubly[0]
+        assert doubly[-1] < 0.6 * doubly[0]
+
+
+def test_every_claim_is_judged(runs: pl.DataFrame) -> None:
+    """Three seeds decide nothing, and every claim says what it lacks."""
+    verdicts = {verdict.claim.name: verdict for verdict in PHASES.judge(runs)}
+
+    assert list(verdicts) == ["order", "plateau", "near", "attention"]
+    assert [verdict.claim.kind for verdict in verdicts.values()] == ["paper", *["ours"] * 3]
+    assert {verdict.word for verdict in verdicts.values()} == {"undecided"}
+    assert all(verdict.finding.n == 3 for verdict in verdicts.values())
+    assert verdicts["order"].finding.estimate == 1
+    assert verdicts["near"].finding.remark == (
+        "needs 8 seeds for an interval of 0.9875 coverage, and has 3"
+    )
+
+
+def test_the_engines_agree() -> None:
+    """The stack of `torch` against `reference`, with every metric, sample and instrument."""
+    (spec, _), *_ = PHASES.sweep("smoke").cells()
+    short = replace(
+        spec,
+        training=replace(spec.training, steps=4),
+        evaluation=replace(spec.evaluation, every=2),
+    )
+    check_engine(load_engine("torch"), short)
+
+
+def test_figures_need_the_curves_of_ih(runs: pl.DataFrame) -> None:
+    """One sentence says so."""
+    for draw in (phases, attention_maps):
+        with pytest.raises(NothingToDraw) as refused:
+            draw(runs.select("seed", "task"), "title")
+        assert str(refused.value) == (
+            "These runs kept no curves of strategies and attention: draw those of IH-1."
+        )
