@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
-from petridish.models import MLP, FitsItself, Homogeneous
+from petridish.models import MLP, FitsItself, Homogeneous, Stacked
 from petridish.sweeps.allocation import Search, chooses, simulate
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.runner import cores
@@ -21,6 +21,7 @@ from petridish.training import (
     CrossEntropy,
     Data,
     Evaluation,
+    Instrument,
     NeuronNorm,
     RunSpec,
     Silent,
@@ -199,6 +200,9 @@ def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float
     if isinstance(spec.model, FitsItself):
         return runs * spec.model.typical_seconds(int(spec.data.m), spec.domain.n_inputs)
     engine = choose_engine(spec)
+    if not isinstance(spec.model, Stacked) and not parents_of(spec):
+        size = min(engine.stack_size(spec), -(-runs // workers))
+        return _timed_seconds(engine.name, spec, size) * runs / size
     if engine.name == "torch":
         stacks = -(-runs // min(engine.stack_size(spec), -(-runs // workers)))
         call, work = _stack_rates()
@@ -207,6 +211,36 @@ def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float
     if engine.name == "wide":
         rates = _table_rates()
     return rates.of(spec) * spec.training.steps * runs
+
+
+@lru_cache(maxsize=64)
+def _timed_seconds(engine: str, spec: RunSpec, size: int) -> float:
+    """Estimate the seconds of a stack of runs whose module nobody knows: by a few of their steps.
+
+    Three short stacks tell what a step costs and what an evaluation does.
+    """
+    evaluation, steps = spec.evaluation, spec.training.steps
+    few = min(10, evaluation.every, max(1, steps // 2))
+
+    def seconds(taken: int, every: int) -> float:
+        short = replace(
+            spec,
+            training=replace(spec.training, steps=taken),
+            evaluation=replace(evaluation, every=every, at=(), instruments=_at_all(evaluation)),
+        )
+        return _timed(engine, [replace(short, seed=seed) for seed in range(size)])
+
+    seconds(1, 1)  # the first call imports and warms up
+    once, twice, seldom = seconds(few, few), seconds(2 * few, few), seconds(2 * few, 2 * few)
+    look = max(0.0, twice - seldom)
+    step = max(0.0, twice - once - look) / few
+    looks = steps // evaluation.every + len(evaluation.at) + 1
+    return steps * step + looks * look
+
+
+def _at_all(evaluation: Evaluation) -> tuple[Instrument, ...]:
+    """Return the instruments that are read at every evaluation: the others' steps are left out."""
+    return tuple(gauge for gauge in evaluation.gauges if gauge.at is None)
 
 
 @cache
