@@ -218,5 +218,5 @@ def test_verdicts_need_no_more_than_their_rules_name(name: str, smoke_store: Smo
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_declares_what_its_claims_read(name: str) -> None:
     """At every scale that a laptop can carry out."""
-    for scale in ("smoke", "laptop"):
+    for scale in {"smoke", "laptop"} & set(EXPERIMENTS[name].scales):
         EXPERIMENTS[name].check(EXPERIMENTS[name].sweep(scale))
