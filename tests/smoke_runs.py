@@ -36,6 +36,10 @@ def serves_every_command(name: str, store: Path, inside: Command, tmp_path: Path
     for verdict in found["verdicts"]:
         assert {"claim", "verdict", "estimate", "low", "high", "n", "level"} <= set(verdict)
         assert verdict["verdict"] in ("supported", "contradicted", "undecided")
-    assert found["summary"]["skipped"] == found["summary"]["runs"] > 0
+    summary = found["summary"]
+    if EXPERIMENTS[name].sweep("smoke").allocate is None:
+        assert summary["skipped"] == summary["runs"] > 0
+    else:  # the runs that a search has no need of are not made
+        assert 0 < summary["skipped"] < summary["runs"]
     assert found["summary"]["done"] == 0
     assert json.loads(verdicts.stdout)["verdicts"] == found["verdicts"]

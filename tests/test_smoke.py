@@ -1,4 +1,4 @@
-"""Every experiment of PF, FE and IH at smoke scale; two files, for two cores."""
+"""Every experiment of PF, FE, FL, IH and VC at smoke scale; two files, for two cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from petridish.chapters import EXPERIMENTS
 from tests.conftest import Command, SmokeStore
 from tests.smoke_runs import serves_every_command
 
-KINDS = ("PF", "FE", "IH")
+KINDS = ("PF", "FE", "FL", "IH", "VC")
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith(KINDS)])

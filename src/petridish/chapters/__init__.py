@@ -8,9 +8,11 @@ from petridish.chapters.hidden.experiments import space as hidden_space
 from petridish.chapters.hidden.experiments import theory as hidden_theory
 from petridish.chapters.hidden.experiments import times as hidden_times
 from petridish.chapters.induction.experiments import PHASES
+from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
+from petridish.chapters.variables.experiments import SAMPLES
 from petridish.errors import UserError, nearest
 from petridish.experiment import Experiment
 
@@ -22,9 +24,10 @@ HIDDEN = (
     hidden_theory.ONE_STEP,
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS)
-INDUCTION = (PHASES,)
+PILOTS = (PHASES, METHODS, SAMPLES)
+"""The first experiments of chapters that are yet to come, at smoke scale alone."""
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *INDUCTION)
+    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *PILOTS)
 }
 
 
