@@ -48,6 +48,17 @@ class Even(Accepts):
         return found
 
 
+@dataclass(frozen=True)
+class Plain(Accepts):
+    """Accept everything, by a single word."""
+
+    name: ClassVar[str] = "plain"
+
+    def accepts(self, task: Task, seeds: Sequence[int], sample: Examples) -> Any:
+        """Return no array."""
+        return True
+
+
 SPEC = RunSpec(
     task=SparseParity(12, 3),
     data=Data(m=20, n_test=30, accept=Even()),
@@ -179,6 +190,13 @@ def test_the_native_engine_leaves_later_streams_to_torch() -> None:
             "Data: draws='distinct' cuts one order of all inputs into the samples: nothing can be "
             "skipped or drawn anew. Give draws='independent', or neither accept nor skip.",
         ),
+        (
+            lambda: training_examples(
+                [replace(SPEC, data=replace(SPEC.data, accept=Plain()))], 0, 5
+            ),
+            "The rule plain returned True from accepts for one run. Return a NumPy array with one "
+            "bool per run.",
+        ),
         (lambda: Data(m=5, skip=-1), "Data: skip=-1. Give a whole number of at least 0."),
         (
             lambda: replace(SPEC, data=Data(m=5, accept=OneHypothesis())).check(),
@@ -201,7 +219,7 @@ def test_the_native_engine_leaves_later_streams_to_torch() -> None:
             "asked for. A table cannot be drawn anew.",
         ),
     ],
-    ids=["online", "text", "distinct", "negative", "hypotheses", "table"],
+    ids=["online", "text", "distinct", "plain", "negative", "hypotheses", "table"],
 )
 def test_what_cannot_be_accepted(make: Any, message: str) -> None:
     """One sentence each."""

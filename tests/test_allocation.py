@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.errors import UserError
-from petridish.models import MLP
+from petridish.models import MLP, Sparse, Uniform
 from petridish.publish.records import plain_sweep, read_sweep
 from petridish.store import Store
 from petridish.sweeps import Arms, AtHalf, FindThreshold, Sweep, run_sweep
@@ -20,7 +20,7 @@ from petridish.sweeps.allocation import replay, search_of, simulate
 from petridish.sweeps.price import price
 from petridish.sweeps.runner import outcomes
 from petridish.tasks import SparseParity
-from petridish.training import Data, RunSpec, Training, run_key
+from petridish.training import Data, From, RunSpec, Training, run_key
 
 BASE = RunSpec(
     task=SparseParity(8, 2),
@@ -90,6 +90,41 @@ def test_whatever_the_outcomes_the_search_ends_where_success_begins(
     assert low is None or shares[low] < share
     assert high is None or shares[high] >= share
     assert (low, high) in zip((None, *SIZES), (*SIZES, None), strict=True)
+
+
+def test_what_was_found_is_said() -> None:
+    """A sentence per stratum: found, not in the grid, not known yet."""
+    rule = FindThreshold("data.m", 0.8, within=("task.n",))
+    sweep = Sweep(BASE, {"task.n": (8, 16), "data.m": SIZES, "seed": range(4)}, allocate=rule)
+    search = rule.search(sweep)
+
+    def ends(spec: RunSpec) -> bool:
+        return spec.task.n == 8 and spec.data.m >= 40  # type: ignore[attr-defined]
+
+    solved = {key: ends(spec) for key, spec in simulate(search, ends).items()}
+    assert search.lines(solved) == [
+        "task.n = 8: data.m = 40 is enough for 80%; 25 is not",
+        "task.n = 16: no data.m up to 90 is enough",
+    ]
+    assert search.lines({})[0] == "task.n = 8: the least data.m is not found yet"
+
+
+def test_a_parent_that_diverged_is_a_trial_that_failed(tmp_path: Path) -> None:
+    """The other strata are searched to their end; one sentence names what could not begin."""
+    wild = replace(BASE, training=Training(steps=20, learning_rate=1e30))
+    rule = FindThreshold("data.m", 0.5, within=("init.run.training.learning_rate",), first=2)
+    axes = {
+        "init.run.training.learning_rate": (0.1, 1e30),
+        "data.m": (5, 400),
+        "seed": range(2),
+    }
+    sweep = Sweep(replace(BASE, init=From(replace(wild, data=BASE.data))), axes, allocate=rule)
+    store = Store(tmp_path)
+    with pytest.raises(UserError, match=r"^4 runs begin from runs that diverged, and were not "):
+        run_sweep(sweep, store, executor="inline")
+    first, second = rule.search(sweep).lines(outcomes(store.endings()))
+    assert "is enough for 50%" in first
+    assert "not found yet" in second
 
 
 def test_what_else_is_stored_plays_no_part() -> None:
@@ -215,6 +250,13 @@ def test_it_says_what_it_assumes() -> None:
             "the whole, or to its parts.",
         ),
         (
+            lambda: Sweep(
+                BASE, {"init": (Sparse(2), Uniform())}, allocate=FindThreshold("init", 0.5)
+            ),
+            "FindThreshold: the axis init has values that are no numbers, and bisection needs an "
+            "order. Search along an axis of numbers.",
+        ),
+        (
             lambda: FindThreshold("data.m", 0.0),
             "FindThreshold: success=0.0. Give a share above 0 and at most 1.",
         ),
@@ -232,7 +274,7 @@ def test_it_says_what_it_assumes() -> None:
             "('task.n',), 3, restart) already. Leave --adaptive out.",
         ),
     ],
-    ids=["axis", "others", "both", "success", "first", "level", "twice"],
+    ids=["axis", "others", "both", "order", "success", "first", "level", "twice"],
 )
 def test_what_cannot_be_searched(make: Any, message: str) -> None:
     """One sentence each."""

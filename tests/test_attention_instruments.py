@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 import torch
 
+from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.models import MLP, AttentionOnly
 from petridish.tasks import MarkovChains, SparseParity
-from petridish.testing import short_run
-from petridish.training import AttentionMap, BackAttention, Hinge, StrategyLoss
+from petridish.testing import check_instrument, short_run
+from petridish.training import AttentionMap, BackAttention, Hinge, Instrument, StrategyLoss
 from petridish.training.readings import Reading, Shared
+
+OF_CHAINS = [BackAttention(), BackAttention(back=0), AttentionMap(size=4), StrategyLoss("bigram")]
+
+
+@pytest.mark.parametrize("instrument", OF_CHAINS, ids=describe)
+def test_instruments_keep_their_contract(instrument: Instrument) -> None:
+    """On Markov chains, which have attention and strategies."""
+    check_instrument(instrument, short_run(MarkovChains(3, 6), AttentionOnly(4)))
 
 
 @dataclass(frozen=True)

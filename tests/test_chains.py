@@ -438,6 +438,24 @@ def test_a_chain_without_a_beginning(step: int, way: str) -> None:
     )
 
 
+@pytest.mark.parametrize("content", [b"", b"PK", b"no archive"])
+def test_a_file_of_weights_that_is_torn(content: bytes, tmp_path: Path) -> None:
+    """It is removed and named, and the same command goes on."""
+    store, sweep = Store(tmp_path), Sweep(SECOND, {"seed": range(2)})
+    run_sweep(Sweep(SECOND, {"seed": (0,)}), store, executor="inline")
+    path = store.weights.folder / f"{run_key(FIRST)}.npz"
+    path.write_bytes(content)
+    more = replace(sweep, base=replace(SECOND, training=replace(SECOND.training, steps=5)))
+    with pytest.raises(UserError) as refused:
+        run_sweep(more, store, executor="inline")
+    assert str(refused.value).startswith(f"The file {path} cannot be read (")
+    assert str(refused.value).endswith(
+        ", and was removed. Give the same command again: the run whose weights it held is carried "
+        "out anew."
+    )
+    assert run_sweep(more, store, executor="inline").parents >= 1
+
+
 def test_a_parent_that_was_never_run(tmp_path: Path) -> None:
     """A worker does not train it in silence: it says what is missing."""
     store = Store(tmp_path)

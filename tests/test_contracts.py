@@ -58,8 +58,6 @@ from petridish.training import (
     KL,
     LOSSES,
     METRICS,
-    AttentionMap,
-    BackAttention,
     CrossEntropy,
     Error,
     Evaluation,
@@ -72,7 +70,6 @@ from petridish.training import (
     Silent,
     Square,
     SquaredError,
-    StrategyLoss,
     load_engine,
 )
 from tests.own_parts import (
@@ -86,6 +83,7 @@ from tests.own_parts import (
     Stripes,
     Waves,
 )
+from tests.test_attention_instruments import OF_CHAINS
 from tests.test_models import ALL_INITS, ALL_MODELS, fits
 
 OURS: list[Any] = [
@@ -182,7 +180,6 @@ RUNS = {
     "waves": short_run(Waves(), Dropped()),
     "coins": short_run(Coins(), Reader()),
     "images": short_run(Stripes(), Convolved()),
-    "chains": short_run(MarkovChains(3, 6), AttentionOnly(4)),
 }
 MEASURED = [
     ("parity", Error()),
@@ -213,20 +210,11 @@ def test_metrics(run: str, metric: Any) -> None:
     check_metric(metric, RUNS[run])
 
 
-OF_CHAINS = [BackAttention(), BackAttention(back=0), AttentionMap(size=4), StrategyLoss("bigram")]
-
-
 @pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - {i.name for i in OF_CHAINS}))
 def test_instruments(name: str) -> None:
     """On a parity and on a group, where each reads something."""
     check_instrument(INSTRUMENTS[name](), RUNS["parity"])
     check_instrument(INSTRUMENTS[name](), short_run(GroupProduct("Z5"), Homogeneous(6)))
-
-
-@pytest.mark.parametrize("instrument", OF_CHAINS, ids=describe)
-def test_instruments_of_attention_and_strategies(instrument: Instrument) -> None:
-    """On Markov chains, which have both."""
-    check_instrument(instrument, RUNS["chains"])
 
 
 @pytest.mark.parametrize("instrument", [Mixed(), Mixed(at=(0, 3)), Movement("output.*")])

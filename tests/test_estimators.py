@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
+from scipy.stats import beta, kendalltau
 
 from petridish.errors import UserError
-from petridish.statistics.estimate import wilson_interval
 from petridish.statistics.estimators import (
     Estimate,
     Mean,
@@ -122,13 +121,37 @@ def test_a_trend_needs_two_conditions() -> None:
 
 @given(st.lists(st.sampled_from([(0.0, 0.0), (1.0, 1.0), (0.0, 1.0)]), min_size=1, max_size=9))
 def test_a_share_holds_the_shares_that_are_possible(pairs: list[Ends]) -> None:
-    """The ends of Wilson's intervals with every unknown value 0, and with every one 1."""
+    """The ends of exact intervals with every unknown value 0, and with every one 1."""
     found = Share().estimate(known([pairs]), 0.9)  # type: ignore[list-item] # one side
 
-    least, most = (int(sum(end)) for end in zip(*pairs, strict=True))
-    assert found.low == float(wilson_interval(least, len(pairs), coverage=0.9)[0])
-    assert found.high == float(wilson_interval(most, len(pairs), coverage=0.9)[1])
+    least, most, n = (*(int(sum(end)) for end in zip(*pairs, strict=True)), len(pairs))
+    # At its lower end, as many ones or more have the probability of half the risk.
+    assert found.low == pytest.approx(beta.ppf(0.05, least, n - least + 1) if least else 0)
+    assert found.high == pytest.approx(beta.ppf(0.95, most + 1, n - most) if most < n else 1)
     assert found.value == most / len(pairs)
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("truth", [0.2, 0.5, 0.8])
+def test_the_share_of_a_few_seeds_keeps_its_coverage(seeds: int, truth: float) -> None:
+    """Summed over all outcomes, an interval of 95 % misses the truth in at most 5 % of cases."""
+    missed = 0.0
+    for solved in range(seeds + 1):
+        values = exactly([[1.0] * solved + [0.0] * (seeds - solved)])
+        found = Share().estimate(values, 0.95)
+        if not found.low <= truth <= found.high:
+            missed += math.comb(seeds, solved) * truth**solved * (1 - truth) ** (seeds - solved)
+    assert missed <= 0.05
+
+
+def test_a_mean_of_equal_values_says_nothing() -> None:
+    """Two seeds that succeed do not say that every seed does."""
+    found = Mean().estimate(exactly([[1.0, 1.0]]), 0.95)
+    assert (found.value, found.low, found.high) == (1, -INF, INF)
+    assert found.missing == (
+        "the 2 values are equal, and Student's interval needs some that differ: Median() takes "
+        "them, of zeros and ones Share()"
+    )
 
 
 def test_a_share_counts_zeros_and_ones() -> None:

@@ -61,6 +61,8 @@ class BuiltModule(nn.Module):
                 self.seen += 1
             case "trains":
                 self.seen += self.training
+            case "others":
+                x = x - x.mean(dim=0)
         outputs: Tensor = self.layer(x) * self.many[0]
         return outputs
 
@@ -94,6 +96,12 @@ MODELS = [
         "buffer",
         "The module of built(buffer) changes its buffer seen in evaluation: a run would depend on "
         "when it is measured. Change it only where self.training is true, as nn.BatchNorm1d does.",
+    ),
+    (
+        "others",
+        "The module of built(others) answers an example otherwise beside others than alone, in "
+        "evaluation too. Let an output depend on its own example, as with nn.BatchNorm1d in "
+        "evaluation.",
     ),
 ]
 

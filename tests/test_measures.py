@@ -129,8 +129,8 @@ def test_measures_of_how_a_run_ended_by_hand() -> None:
     assert same(AtEnd("test_mine", diverged=-INF).of(table), [1.5, 2.5, -INF])
     assert same(AtEnd("test_mine", diverged=NAN).of(table), [1.5, 2.5, NAN])
     assert same(Field("model.width").of(table), [10, NAN, 30])
-    assert same(BestOf(SolvedAt()).of(table), [1, INF, INF])
-    assert same(BestOf(SolvedAt()).known(table).low, [1, 500, 500])
+    assert same(BestOf(SolvedAt(), "least").of(table), [1, INF, INF])
+    assert same(BestOf(SolvedAt(), "least").known(table).low, [1, 500, 500])
 
 
 def test_a_ratio_within_a_run_by_hand() -> None:
@@ -174,7 +174,7 @@ def test_measures_say_what_they_read_in_words() -> None:
             "(steps until test_kl_bigram ≤ 0.05) / (steps until solved)",
         ),
         BestOf(Solved(), best="most"): (("outcome",), "most success over restart"),
-        BestOf(AtEnd("steps"), over="data.m"): (
+        BestOf(AtEnd("steps"), "least", over="data.m"): (
             ("outcome", "steps", "data.m"),
             "least steps at the end over data.m",
         ),

@@ -70,13 +70,14 @@ def run(
                 "id": experiment.id,
                 "scale": scale,
                 "verdicts": [verdict.as_json() for verdict in verdicts],
-                "summary": asdict(summary),
+                "summary": {name: n for name, n in asdict(summary).items() if name != "lost"},
             }
         )
         return exit_code(reading.problems)
     planar = all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m"))
     if planar and not sweep.also:
         typer.echo(text_frontier(runs))
+    print_thresholds(sweep, store)
     print_verdicts(experiment, verdicts)
     print_summary(summary)
     return exit_code(reading.problems)
@@ -107,6 +108,19 @@ def carry_out(
         user_file=experiment.user_file,
         adaptive=adaptive,
     )
+
+
+def print_thresholds(sweep: Sweep, store: Path) -> None:
+    """Print what the searches of a sweep have found."""
+    from petridish.store import Store
+    from petridish.sweeps import FindThreshold
+    from petridish.sweeps.runner import outcomes
+
+    for part in sweep.grids():
+        if isinstance(part.allocate, FindThreshold):
+            solved = outcomes(Store(store).endings())
+            for line in part.allocate.search(part).lines(solved):
+                typer.echo(line)
 
 
 def print_verdicts(experiment: Experiment, verdicts: list[Verdict]) -> None:

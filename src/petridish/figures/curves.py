@@ -45,6 +45,8 @@ def training_curves(table: pl.DataFrame, title: str) -> Figure:
     not. Steps are on a logarithmic axis, as delays of any length matter.
     """
     kept = _with_curves(table)
+    if "model.width" not in kept.columns:  # of a model of one's own: by its text
+        kept = kept.with_columns(pl.col("model").alias("model.width"))
     by = ["task", "init", "model.width", "data.m"]
     panels = kept.partition_by(by, maintain_order=False, as_dict=True)
     keys = sorted(panels)

@@ -123,6 +123,9 @@ class Each(Layout):
 
     by: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", _tuple(self.by))
+
     @property
     def conditions(self) -> tuple[str, ...]:
         """The columns by which runs are told apart."""
@@ -149,6 +152,13 @@ class _TwoSides(Layout):
     bottom: Any
     along: str = ARM
     within: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", _tuple(self.within))
+        require(
+            self.top != self.bottom,
+            f"{type(self).__name__}: {self.top!r} is to be compared with itself. Give two sides.",
+        )
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -191,6 +201,13 @@ class Paired(_TwoSides):
     """
 
     by: Literal["difference", "ratio"] = "difference"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.by in ("difference", "ratio"),
+            f"Paired: by={self.by!r}. Give 'difference' or 'ratio'.",
+        )
 
     def describe(self, measure: str) -> str:
         """Return what is laid out, in words."""
@@ -246,6 +263,9 @@ class Trend(Layout):
     along: str
     within: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", _tuple(self.within))
+
     @property
     def conditions(self) -> tuple[str, ...]:
         """The columns by which runs are told apart."""
@@ -263,6 +283,11 @@ class Trend(Layout):
     def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
         """Lay the runs of a table out."""
         runs = self.chosen(table, measure)
+        require(
+            runs.schema[self.along].is_numeric() and not runs[self.along].has_nulls(),
+            f"A trend along {self.along} needs numbers, which have an order, and these runs have "
+            f"others there. Compare two of its values by Paired(…, along={self.along!r}).",
+        )
         require(
             runs[self.along].n_unique() > 1,
             f"A trend along {self.along} needs two values of it, and these runs have one.",

@@ -324,8 +324,14 @@ class BestOf(Measure):
     """
 
     measure: Measure
+    best: Literal["least", "most"]
     over: str = "restart"
-    best: Literal["least", "most"] = "least"
+
+    def __post_init__(self) -> None:
+        require(
+            self.best in ("least", "most"),
+            f"BestOf: best={self.best!r}. Give 'least' or 'most'.",
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

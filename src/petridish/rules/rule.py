@@ -53,6 +53,15 @@ class Rule(Reads):
             f"Rule: {' and '.join(given) or 'no decision'} was given. Give one of above, below and "
             "between.",
         )
+        ends = (self.above, self.below, *(self.between or ()))
+        require(
+            all(end is None or (_is_number(end) and not math.isnan(end)) for end in ends),
+            f"Rule: {given[0]}={getattr(self, given[0])!r}. Give a number.",
+        )
+        require(
+            self.holds_in in ("every", "some"),
+            f"Rule: holds_in={self.holds_in!r}. Give 'every' or 'some'.",
+        )
         require(
             self.between is None or self.between[0] < self.between[1],
             f"Rule: between={self.between}. Give the lower end first.",
@@ -166,3 +175,7 @@ class Rule(Reads):
         if without := sum(group.without for group in groups):
             parts.append(f"{without} runs have no value")
         return "; ".join(parts)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -13,13 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from petridish.errors import UserError
 from petridish.statistics.estimate import (
     censored_median,
     median_interval,
     student_half_width,
-    wilson_interval,
 )
 from petridish.statistics.known import Known, quotient
 
@@ -67,8 +67,9 @@ class Estimator(ABC):
 
 @dataclass(frozen=True)
 class Share(Estimator):
-    """The probability of a 1 among values that are 0 or 1, with Wilson's interval.
+    """The probability of a 1 among values that are 0 or 1.
 
+    The interval is exact [Clopper & Pearson 1934]: it keeps its coverage however few the seeds are.
     A value that may be either counts as 0 in the lower end and as 1 in the higher.
     """
 
@@ -89,10 +90,9 @@ class Share(Estimator):
                 )
         least, most = int(sample.low.sum()), int(sample.high.sum())
         low, high = (
-            wilson_interval(least, n, coverage=coverage),
-            wilson_interval(most, n, coverage=coverage),
+            binomtest(count, n).proportion_ci(coverage, method="exact") for count in (least, most)
         )
-        return Estimate(most / n, float(low[0]), float(high[1]))
+        return Estimate(most / n, float(low.low), float(high.high))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,11 @@ def _too_few(n: int, coverage: float) -> str:
 
 @dataclass(frozen=True)
 class Mean(Estimator):
-    """The mean, with Student's interval; there is none where a value is infinite or censored."""
+    """The mean, with Student's interval.
+
+    There is none where a value is infinite or censored, and none where all values are equal: a few
+    equal outcomes do not say that others would be the same.
+    """
 
     sides: ClassVar[int] = 1
     label: ClassVar[str] = "mean"
@@ -153,8 +157,17 @@ class Mean(Estimator):
                 "Median() takes them",
             )
         middle, half = float(sample.low.mean()), student_half_width(sample.low, coverage)
-        missing = "needs 2 seeds, and has 1" if n < 2 else ""
-        return Estimate(middle, middle - half, middle + half, missing)
+        if n < 2:
+            return Estimate(middle, middle - half, middle + half, "needs 2 seeds, and has 1")
+        if np.ptp(sample.low) == 0:
+            return Estimate(
+                middle,
+                -math.inf,
+                math.inf,
+                f"the {n} values are equal, and Student's interval needs some that differ: "
+                "Median() takes them, of zeros and ones Share()",
+            )
+        return Estimate(middle, middle - half, middle + half)
 
 
 @dataclass(frozen=True)

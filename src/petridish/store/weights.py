@@ -49,12 +49,18 @@ class WeightFiles:
             with np.load(path) as found:
                 names = found["names"].tolist()
                 return {name: found[f"arr_{place}"] for place, name in enumerate(names)}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            with suppress(OSError):
-                path.unlink()  # torn: the run is carried out again
+        except FileNotFoundError as error:
             raise UserError(
                 f"The store {self.folder.parent} has no weights of the run {key[:8]} (seed "
                 f"{spec.seed}), from which another run begins: it was not carried out before. Run "
                 "both by one sweep, which carries parents out first; a class of your own that "
                 "needs runs inherits Needs and names them."
+            ) from error
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            with suppress(OSError):
+                path.unlink()
+            raise UserError(
+                f"The file {path} cannot be read ({error or type(error).__name__}), and was "
+                "removed. Give the same command again: the run whose weights it held is carried "
+                "out anew."
             ) from error

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -37,7 +37,8 @@ class Summary:
     """What a call of `run_sweep` did.
 
     Of the `runs` asked for, `skipped` were in the store. `done` were trained, `parents` of them
-    only because others begin from them.
+    only because others begin from them. `lost` could not begin, by key: each with the parent that
+    diverged.
     """
 
     runs: int
@@ -47,6 +48,7 @@ class Summary:
     model_steps: int
     seconds: float
     parents: int = 0
+    lost: Mapping[str, RunSpec] = field(default_factory=dict)
 
 
 def cores() -> int:
@@ -96,11 +98,13 @@ def run_sweep(
     shown = progress or Progress()
     search = chosen_by(sweep, adaptive=adaptive)
     if search is None:
-        return run_specs(by_key, store, engine, workers, shown)
+        return _refuse_lost(run_specs(by_key, store, engine, workers, shown))
     store.prepare()
     total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
     total = replace(total, skipped=len(store.keys() & by_key.keys()))
-    while missing := search.wanted(outcomes(store.endings())):
+    lost: dict[str, RunSpec] = {}
+    # A run that cannot begin has failed: the search goes on without it.
+    while missing := search.wanted(outcomes(store.endings()) | dict.fromkeys(lost, False)):
         more = run_specs(missing, store, engine, workers, shown)
         total = Summary(
             total.runs,
@@ -111,9 +115,10 @@ def run_sweep(
             total.seconds + more.seconds,
             total.parents + more.parents,
         )
-        if more.done - more.parents + more.skipped < more.runs:
+        lost |= more.lost
+        if more.done - more.parents + more.skipped + len(more.lost) < more.runs:
             break  # stopped on the way
-    return total
+    return _refuse_lost(replace(total, lost=lost))
 
 
 def chosen_by(sweep: Sweep, *, adaptive: bool) -> Search | None:
@@ -149,13 +154,18 @@ def run_specs(
     with progress if job.tally.runs else nullcontext():
         for generation in job.order.runs:
             job.carry_out(generation)
-    if job.lost:
-        first = next(iter(job.lost.values()))
+    return replace(job.summary, lost=job.lost)
+
+
+def _refuse_lost(summary: Summary) -> Summary:
+    """Say which runs could not begin, once all others are done."""
+    if summary.lost:
+        first = next(iter(summary.lost.values()))
         raise UserError(
-            f"{len(job.lost)} runs begin from runs that diverged, and were not carried out; all "
-            f"others were. {diverged(first)}"
+            f"{len(summary.lost)} runs begin from runs that diverged, and were not carried out; "
+            f"all others were. {diverged(first)}"
         )
-    return job.summary
+    return summary
 
 
 class _Job:

@@ -57,7 +57,8 @@ class FindThreshold(Allocates):
     until_solved: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "within", tuple(self.within))
+        within = (self.within,) if isinstance(self.within, str) else tuple(self.within)
+        object.__setattr__(self, "within", within)
         check_whole("FindThreshold", 1, first=self.first)
         if not 0 < self.success <= 1:
             raise UserError(
@@ -82,6 +83,12 @@ class FindThreshold(Allocates):
             raise UserError(
                 f"FindThreshold: {missing[0]!r} is no axis of this sweep. Its axes: "
                 f"{', '.join(sweep.axes)}."
+            )
+        values = [value for part in parts for value in part.axes.get(self.along, ())]
+        if not all(isinstance(value, int | float) for value in values):
+            raise UserError(
+                f"FindThreshold: the axis {self.along} has values that are no numbers, and "
+                "bisection needs an order. Search along an axis of numbers."
             )
         if others := sorted(axes - named - {"seed"}):
             raise UserError(
@@ -121,6 +128,22 @@ class ThresholdSearch(Search):
             stratum: _Bisection(self.rule, cells, solved, {}).values()
             for stratum, cells in self.strata.items()
         }
+
+    def lines(self, solved: Solved) -> list[str]:
+        """Return a sentence per stratum about its threshold."""
+        along, found = self.rule.along, []
+        for stratum, ends in self.thresholds(solved).items():
+            named = zip(self.rule.within, stratum, strict=True)
+            where = ", ".join(f"{path} = {value}" for path, value in named)
+            if ends is None:
+                what = f"the least {along} is not found yet"
+            elif ends[1] is None:
+                what = f"no {along} up to {ends[0]:g} is enough"
+            else:
+                below = "" if ends[0] is None else f"; {ends[0]:g} is not"
+                what = f"{along} = {ends[1]:g} is enough for {self.rule.success:.0%}{below}"
+            found.append(f"{where}: {what}" if where else what)
+        return found
 
     def scenarios(self) -> Iterator[Callable[[RunSpec], bool]]:
         """Yield a clear threshold at each value, and beyond the last."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import blamed, describe
 from petridish.errors import UserError
 from petridish.models.base import Weights
 
@@ -57,8 +58,18 @@ class StartsFromRuns(Needs):
 def parents_of(spec: RunSpec) -> tuple[RunSpec, ...]:
     """Return the runs that must have ended before a run can begin, each once."""
     parts = [spec.task, spec.init, *(held.task for held in spec.evaluation.samples)]
-    needed = [parent for part in parts if isinstance(part, Needs) for parent in part.parents(spec)]
-    return tuple(dict.fromkeys(needed))
+    needed: dict[RunSpec, None] = {}
+    for part in parts:
+        if isinstance(part, Needs):
+            with blamed("value", part, "parents", seed=spec.seed):
+                parents = part.parents(spec)
+            if not isinstance(parents, tuple):
+                raise UserError(
+                    f"{describe(part)} returned {type(parents).__name__} from parents. Return a "
+                    "tuple of RunSpecs."
+                )
+            needed |= dict.fromkeys(parents)
+    return tuple(needed)
 
 
 def ended(spec: RunSpec) -> Ended:

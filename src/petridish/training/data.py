@@ -69,7 +69,14 @@ def _attempts(task: Task, data: Data, seed: int) -> int:
     assert data.accept is not None, "only then a sample may be refused"
     for attempt in range(MOST_ATTEMPTS):
         sample = draw_examples(task, [seed], _stream(attempt), data.skip, int(data.m))
-        if data.accept.accepts(task, [seed], sample).item():
+        with blamed("rule", data.accept, "accepts", labels=sample.labels):
+            accepted = data.accept.accepts(task, [seed], sample)
+        if getattr(accepted, "shape", None) != (1,) or accepted.dtype != np.bool_:
+            raise UserError(
+                f"The rule {describe(data.accept)} returned {accepted!r} from accepts for one run. "
+                "Return a NumPy array with one bool per run."
+            )
+        if accepted[0]:
             return attempt + 1
     raise UserError(
         f"Of the first {MOST_ATTEMPTS} training samples of {describe(task)} with m={data.m:g} at "

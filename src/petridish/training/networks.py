@@ -194,6 +194,14 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
                 f"{describe(task)}, and loss and task ask for the shape {asked}. Size it by the "
                 "domain and n_outputs that build is given."
             )
+    with torch.no_grad():
+        alone = module(x[:1])
+    if not _close(found["module of"][0][:1], alone):
+        raise UserError(
+            f"The module of {describe(model)} answers an example otherwise beside others than "
+            "alone, in evaluation too. Let an output depend on its own example, as with "
+            "nn.BatchNorm1d in evaluation."
+        )
 
 
 def _check_repeats(model: Model, module: nn.Module, x: Tensor) -> None:
