@@ -412,12 +412,16 @@ WIDER = replace(FIRST, model=MLP(width=9))
             "From: run='PF-1' is no RunSpec. Give the run that it needs.",
         ),
         (
+            lambda: Taught("x", FIRST),  # type: ignore[arg-type]
+            "Taught: inputs='x' is no task. Give one.",
+        ),
+        (
             lambda: Taught(SparseParity(9, 2), FIRST).domain,
             "Taught: the inputs of sparse_parity(9, 2) are Bits(n=9), and the teacher "
             f"{run_key(FIRST)[:8]} reads Bits(n=10). Give inputs that it reads.",
         ),
     ],
-    ids=["shape", "missing", "pattern", "base", "seed", "text", "inputs"],
+    ids=["shape", "missing", "pattern", "base", "seed", "text", "task", "inputs"],
 )
 def test_what_cannot_be_gone_on_from(make: Any, message: str) -> None:
     """One sentence each, before anything is trained."""

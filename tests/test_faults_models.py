@@ -99,7 +99,7 @@ MODELS = [
     ),
     (
         "others",
-        "The module of built(others) answers an example otherwise beside others than alone, in "
+        "The module of built(others) answers an example by what others are beside it, in "
         "evaluation too. Let an output depend on its own example, as with nn.BatchNorm1d in "
         "evaluation.",
     ),

@@ -378,7 +378,7 @@ def document(comparison: Comparison, description: Description) -> dict[str, Any]
         "seconds": comparison.seconds,
         "error": Measure.of(comparison).error,
         "score": Measure.of(comparison).score,
-        "level": COVERAGE,
+        "coverage": COVERAGE,
         "ranking": [
             {"size": size, "place": place} | _plain(standing)
             for size in comparison.sizes

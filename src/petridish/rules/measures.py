@@ -86,7 +86,7 @@ class SolvedAt(Measure):
 class ReachedAt(Measure):
     """The step at which a threshold of `evaluation.reached` first held; ∞ where it never did.
 
-    `name` is the threshold's own, such as "test_error<=0.2".
+    `name` is the threshold's own, such as "test_error <= 0.2".
     """
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +45,8 @@ class Taught(Needs, HasParts, LimitsData):
 
     def __post_init__(self) -> None:
         check_parent("Taught", "teacher", self.teacher, self.seed)
+        if not is_dataclass(self.inputs):
+            raise UserError(f"Taught: inputs={self.inputs!r} is no task. Give one.")
 
     def parents(self, spec: RunSpec) -> tuple[RunSpec, ...]:
         """Return the teacher, and what the inputs need."""
