@@ -27,6 +27,7 @@ OURS = {
     "FE-3": {"A"},
     "FL-1": {"2", "S"},
     "VC-1": {"T"},
+    "IH-1": {"plateau", "near", "attention"},
 }
 CHECKS = {
     "PF-1": {"d"},

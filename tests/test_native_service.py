@@ -169,7 +169,8 @@ def test_without_the_library_torch_takes_over_with_one_warning(
 @pytest.mark.parametrize("engine", ["native", "torch", "reference"])
 def test_instruments_are_read_at_every_look(engine: str) -> None:
     """Movement, norms, relevant and irrelevant weights, as by hand from the weights by hand."""
-    spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(INSTRUMENTS)))
+    names = set(INSTRUMENTS) - {"back_attention", "attention_map", "strategy_loss"}  # of sequences
+    spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(sorted(names))))
     (record,) = load_engine(engine).run([spec], Silent())
     found = record.curves.values
     relevant = spec.task.supports([spec.seed])[0]  # type: ignore[attr-defined] # a parity
@@ -177,7 +178,7 @@ def test_instruments_are_read_at_every_look(engine: str) -> None:
     _, end = by_hand(spec)
     others = np.setdiff1d(np.arange(20), relevant)
 
-    assert set(found) == {"train_loss", "train_error", "test_error", *INSTRUMENTS}
+    assert set(found) == {"train_loss", "train_error", "test_error", *names}
     assert all(len(values) == 3 for values in found.values())
     assert found["movement"][0] == 0
     moved = max(np.abs(now - before).max() for now, before in zip(end, start, strict=True))

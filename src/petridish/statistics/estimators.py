@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from petridish.errors import UserError
 from petridish.statistics.estimate import (
@@ -78,6 +77,8 @@ class Share(Estimator):
 
     def estimate(self, values: Known, coverage: float) -> Estimate:
         """Estimate from values of shape (1, seed)."""
+        from scipy.stats import binomtest
+
         sample = values[0][values[0].there]
         n = len(sample.low)
         if not n:
