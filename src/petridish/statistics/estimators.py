@@ -64,25 +64,36 @@ class Estimator(ABC):
         """Estimate from values of shape (side, seed)."""
 
 
+class _OfOneSample(Estimator):
+    """An estimator of one sample per group, given the values that are there."""
+
+    sides: ClassVar[int] = 1
+
+    def estimate(self, values: Known, coverage: float) -> Estimate:
+        """Estimate from values of shape (1, seed)."""
+        sample = values[0][values[0].there]
+        return self.of(sample, coverage) if len(sample.low) else NOTHING
+
+    @abstractmethod
+    def of(self, sample: Known, coverage: float) -> Estimate:
+        """Estimate from at least one value, shape (seed,)."""
+
+
 @dataclass(frozen=True)
-class Share(Estimator):
+class Share(_OfOneSample):
     """The probability of a 1 among values that are 0 or 1.
 
     The interval is exact [Clopper & Pearson 1934]: it keeps its coverage however few the seeds are.
     A value that may be either counts as 0 in the lower end and as 1 in the higher.
     """
 
-    sides: ClassVar[int] = 1
     label: ClassVar[str] = "share"
 
-    def estimate(self, values: Known, coverage: float) -> Estimate:
-        """Estimate from values of shape (1, seed)."""
+    def of(self, sample: Known, coverage: float) -> Estimate:
+        """Estimate from at least one value."""
         from scipy.stats import binomtest
 
-        sample = values[0][values[0].there]
         n = len(sample.low)
-        if not n:
-            return NOTHING
         for value in (*sample.low, *sample.high):
             if value not in (0, 1):
                 raise UserError(
@@ -97,7 +108,7 @@ class Share(Estimator):
 
 
 @dataclass(frozen=True)
-class Median(Estimator):
+class Median(_OfOneSample):
     """The median, with an interval between two order statistics, whatever the distribution.
 
     The lower end is an order statistic of the lower ends of what is known, the higher end one of
@@ -106,15 +117,11 @@ class Median(Estimator):
     beyond their budget.
     """
 
-    sides: ClassVar[int] = 1
     label: ClassVar[str] = "median"
 
-    def estimate(self, values: Known, coverage: float) -> Estimate:
-        """Estimate from values of shape (1, seed)."""
-        sample = values[0][values[0].there]
+    def of(self, sample: Known, coverage: float) -> Estimate:
+        """Estimate from at least one value."""
         n = len(sample.low)
-        if not n:
-            return NOTHING
         low, _ = median_interval(sample.low, coverage)
         _, high = median_interval(sample.high, coverage)
         return Estimate(censored_median(sample.high.tolist()), low, high, _too_few(n, coverage))
@@ -133,22 +140,18 @@ def _too_few(n: int, coverage: float) -> str:
 
 
 @dataclass(frozen=True)
-class Mean(Estimator):
+class Mean(_OfOneSample):
     """The mean, with Student's interval.
 
     There is none where a value is infinite or censored, and none where all values are equal: a few
     equal outcomes do not say that others would be the same.
     """
 
-    sides: ClassVar[int] = 1
     label: ClassVar[str] = "mean"
 
-    def estimate(self, values: Known, coverage: float) -> Estimate:
-        """Estimate from values of shape (1, seed)."""
-        sample = values[0][values[0].there]
+    def of(self, sample: Known, coverage: float) -> Estimate:
+        """Estimate from at least one value."""
         n = len(sample.low)
-        if not n:
-            return NOTHING
         if unknown := int((~sample.exact).sum()):
             return Estimate(
                 math.nan,
