@@ -107,22 +107,12 @@ def _posterior(
 
 
 def monotone(shares: Floats, weights: Floats) -> Floats:
-    """Return the nearest shares that never fall along the last axis, by the max-min formula.
+    """Return the nearest shares that never fall along the last axis, weighted by its weights."""
+    from scipy.optimize import isotonic_regression
 
-    Weights are those of the last axis.
-    """
-    n = shares.shape[-1]
-    total = np.concatenate([[0.0], np.cumsum(weights)])
-    summed = np.concatenate(
-        [np.zeros((*shares.shape[:-1], 1)), np.cumsum(shares * weights, axis=-1)], axis=-1
+    found: Floats = np.apply_along_axis(
+        lambda row: isotonic_regression(row, weights=weights).x, -1, shares
     )
-    found = np.full(shares.shape, -np.inf)
-    for first in range(n):
-        means = (summed[..., first + 1 :] - summed[..., [first]]) / (
-            total[first + 1 :] - total[first]
-        )
-        least = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]  # over the last places
-        found[..., first:] = np.maximum(found[..., first:], least)
     return found
 
 
