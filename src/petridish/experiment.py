@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,12 +91,12 @@ class Experiment:
         """Return the columns of curves, arrays and weights that some parts of it read."""
         if not sweep.keeps_curves:
             return ()
-        readers: dict[Part, Iterable[object]] = {
-            "claims": (),  # rules that read any are `Reads`
-            "figures": self.drawings(sweep).values(),
-            "tables": self.tables.values(),
-        }
-        found = columns_read(reader for part in parts for reader in readers[part])
+        functions: list[object] = []
+        if "figures" in parts:
+            functions += self.drawings(sweep).values()
+        if "tables" in parts:
+            functions += self.tables.values()
+        found = columns_read(functions)
         return found if found == "all" or "claims" not in parts else {*found, *self.columns}
 
     def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:

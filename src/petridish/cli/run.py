@@ -77,7 +77,7 @@ def run(
     planar = all(len(sweep.axes.get(axis, ())) > 1 for axis in ("model.width", "data.m"))
     if planar and not sweep.also:
         typer.echo(text_frontier(runs))
-    print_thresholds(sweep, store)
+    print_thresholds(sweep, runs)
     print_verdicts(experiment, verdicts)
     print_summary(summary)
     return exit_code(reading.problems)
@@ -110,16 +110,14 @@ def carry_out(
     )
 
 
-def print_thresholds(sweep: Sweep, store: Path) -> None:
-    """Print what the searches of a sweep have found."""
-    from petridish.store import Store
+def print_thresholds(sweep: Sweep, runs: pl.DataFrame) -> None:
+    """Print what the searches of a sweep have found among its runs."""
     from petridish.sweeps import FindThreshold
     from petridish.sweeps.runner import outcomes
 
     for part in sweep.grids():
         if isinstance(part.allocate, FindThreshold):
-            solved = outcomes(Store(store).endings())
-            for line in part.allocate.search(part).lines(solved):
+            for line in part.allocate.search(part).lines(outcomes(runs)):
                 typer.echo(line)
 
 

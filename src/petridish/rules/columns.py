@@ -1,8 +1,8 @@
-"""Which curves, arrays and weights the rules, figures and tables of an experiment read.
+"""Which curves, arrays and weights the figures and tables of an experiment read.
 
-They are most of what a store holds, and few claims ask for them: a command decodes what is declared
-here and no more. A rule declares by an attribute `columns`, a function by `@reads(…)`; a part of
-one's own that declares nothing is given all that its runs keep.
+They are most of what a store holds, and few ask for them: a command decodes what is declared and no
+more. A function declares by `@reads(…)`, and is given all that its runs keep if it declares
+nothing; a rule declares by inheriting `Reads`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def curve_columns(*names: str) -> tuple[str, ...]:
 
 
 def columns_read(parts: Iterable[object]) -> tuple[str, ...] | Literal["all"]:
-    """Return the columns that rules, figures or tables read; "all" where one declares nothing."""
+    """Return the columns that figures or tables read; "all" where one declares nothing."""
     found: dict[str, None] = {}
     for part in parts:
         own = part.func if isinstance(part, partial) else part
