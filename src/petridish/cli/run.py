@@ -70,7 +70,7 @@ def run(
                 "id": experiment.id,
                 "scale": scale,
                 "verdicts": [verdict.as_json() for verdict in verdicts],
-                "summary": {name: n for name, n in asdict(summary).items() if name != "lost"},
+                "summary": asdict(summary),
             }
         )
         return exit_code(reading.problems)

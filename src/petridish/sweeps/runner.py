@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -37,8 +37,7 @@ class Summary:
     """What a call of `run_sweep` did.
 
     Of the `runs` asked for, `skipped` were in the store. `done` were trained, `parents` of them
-    only because others begin from them. `lost` could not begin, by key: each with the parent that
-    diverged.
+    only because others begin from them.
     """
 
     runs: int
@@ -48,7 +47,17 @@ class Summary:
     model_steps: int
     seconds: float
     parents: int = 0
-    lost: Mapping[str, RunSpec] = field(default_factory=dict)
+
+    def plus(self, more: Summary) -> Summary:
+        """Add what a further round did for the same runs."""
+        return replace(
+            self,
+            done=self.done + more.done,
+            solved=self.solved + more.solved,
+            model_steps=self.model_steps + more.model_steps,
+            seconds=self.seconds + more.seconds,
+            parents=self.parents + more.parents,
+        )
 
 
 def cores() -> int:
@@ -98,27 +107,22 @@ def run_sweep(
     shown = progress or Progress()
     search = chosen_by(sweep, adaptive=adaptive)
     if search is None:
-        return _refuse_lost(run_specs(by_key, store, engine, workers, shown))
+        total, lost = run_specs(by_key, store, engine, workers, shown)
+        _refuse_lost(lost)
+        return total
     store.prepare()
     total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
     total = replace(total, skipped=len(store.keys() & by_key.keys()))
-    lost: dict[str, RunSpec] = {}
+    lost = {}
     # A run that cannot begin has failed: the search goes on without it.
     while missing := search.wanted(outcomes(store.endings()) | dict.fromkeys(lost, False)):
-        more = run_specs(missing, store, engine, workers, shown)
-        total = Summary(
-            total.runs,
-            total.skipped,
-            total.done + more.done,
-            total.solved + more.solved,
-            total.model_steps + more.model_steps,
-            total.seconds + more.seconds,
-            total.parents + more.parents,
-        )
-        lost |= more.lost
-        if more.done - more.parents + more.skipped + len(more.lost) < more.runs:
+        more, new = run_specs(missing, store, engine, workers, shown)
+        total = total.plus(more)
+        lost |= new
+        if more.done - more.parents + more.skipped + len(new) < more.runs:
             break  # stopped on the way
-    return _refuse_lost(replace(total, lost=lost))
+    _refuse_lost(lost)
+    return total
 
 
 def chosen_by(sweep: Sweep, *, adaptive: bool) -> Search | None:
@@ -147,25 +151,27 @@ def _executor(name: str, jobs: int, user_file: Path | None) -> Executor:
 
 def run_specs(
     by_key: dict[str, RunSpec], store: Store, engine: str, executor: Executor, progress: Progress
-) -> Summary:
-    """Carry out runs given by key, on an executor; what they need comes first."""
+) -> tuple[Summary, dict[str, RunSpec]]:
+    """Carry out runs given by key, on an executor; what they need comes first.
+
+    Also returned are the runs that could not begin, by key, each with a parent that diverged.
+    """
     store.prepare()
     job = _Job(by_key, store, engine, executor, progress)
     with progress if job.tally.runs else nullcontext():
         for generation in job.order.runs:
             job.carry_out(generation)
-    return replace(job.summary, lost=job.lost)
+    return job.summary, job.lost
 
 
-def _refuse_lost(summary: Summary) -> Summary:
+def _refuse_lost(lost: Mapping[str, RunSpec]) -> None:
     """Say which runs could not begin, once all others are done."""
-    if summary.lost:
-        first = next(iter(summary.lost.values()))
+    if lost:
+        first = next(iter(lost.values()))
         raise UserError(
-            f"{len(summary.lost)} runs begin from runs that diverged, and were not carried out; "
-            f"all others were. {diverged(first)}"
+            f"{len(lost)} runs begin from runs that diverged, and were not carried out; all others "
+            f"were. {diverged(first)}"
         )
-    return summary
 
 
 class _Job:
