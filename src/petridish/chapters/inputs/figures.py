@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 PANELS = {"test_error": "test error", "direction_cosine": "largest cosine with Σ M"}
 
+SAFE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+"""Colours that the colour-blind can tell apart [Okabe & Ito 2008]."""
+
 
 @reads(*curve_columns(*PANELS))
 def arms_over_time(table: pl.DataFrame, title: str) -> Figure:
@@ -24,12 +27,10 @@ def arms_over_time(table: pl.DataFrame, title: str) -> Figure:
     Thin lines are seeds, thick ones their medians. Step 0 is after the first steps that a method
     has taken on the whole sample, if it takes any.
     """
-    from matplotlib import colormaps
-
     names = sorted(arm_names(table))
     if not names or "curve.direction_cosine" not in table.columns:
         raise NothingToDraw("These runs have no arms, or kept no cosines.")
-    colours = dict(zip(names, colormaps["tab10"].colors, strict=False))  # type: ignore[attr-defined] # a list of colours
+    colours = dict(zip(names, SAFE, strict=False))
     with house_style() as make_figure:
         figure: Figure = make_figure(figsize=(9.5, 4.2), layout="constrained")
         panels = figure.subplots(1, len(PANELS))

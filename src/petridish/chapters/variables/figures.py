@@ -28,9 +28,10 @@ def success_of_trials(table: pl.DataFrame, title: str) -> Figure:
     with house_style() as make_figure:
         figure: Figure = make_figure(figsize=(7, 4.4), layout="constrained")
         panel = figure.subplots()
-        for length in lengths:
+        for place, length in enumerate(lengths):
             own = cells.filter(cells["task.n"] == length)
             m, n, solved = (own[name].to_numpy() for name in ("data.m", "trials", "solved"))
+            m = m * 1.012**place  # beside each other, so that no bar hides another
             low, high = wilson_interval(solved, n)
             share = solved / n
             bars = [(share - low).clip(0), (high - share).clip(0)]
