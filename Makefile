@@ -9,14 +9,20 @@ endif
 BIN := .venv/bin
 # Named after what was installed: with the engine where it was left out before, it is installed anew.
 STAMP := .venv/.installed-native-$(NATIVE)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	--config-settings=cmake.define.PETRIDISH_NATIVE=$(NATIVE)
 
-.PHONY: demo test test-portable lint bench clean
+.PHONY: demo test test-long test-portable lint docs bench clean
 
 demo: $(STAMP)
 	$(BIN)/petridish demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# Stress and comparisons that take many minutes each: before a release, or after a change to what they test.
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -m long
 
 # The same tests on machines that this one can pretend to be; ONLY=--quick for the tests of numbers.
 test-portable: $(STAMP)
@@ -27,6 +33,12 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Every page, the reference of the public names and a gallery as a site; a broken link fails.
+docs: .venv/.installed-docs
+	$(BIN)/sphinx-build -q -n -W --keep-going -c docs . build/site
+	$(BIN)/python docs/dead_links.py build/site
+	@echo "The site is in build/site/index.html."
 
 bench: $(STAMP)
 	$(BIN)/petridish bench
@@ -44,7 +56,10 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 		{ echo "petridish: no C++ compiler was found, and the native engine needs one. Install one" \
 			"(Debian: apt install g++), or go on without that engine: make NATIVE=OFF demo"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		--config-settings=cmake.define.PETRIDISH_NATIVE=$(NATIVE) -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	rm -f .venv/.installed*
 	touch $(STAMP)
+
+.venv/.installed-docs: $(STAMP)
+	$(INSTALL) -e '.[docs]'
+	touch $@

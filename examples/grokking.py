@@ -1,9 +1,6 @@
 """Grokking: the training error falls long before the test error does, where data are scarce."""
 
-from petridish.models import MLP, Sparse
-from petridish.sweeps import Sweep
-from petridish.tasks import SparseParity
-from petridish.training import Data, Evaluation, RunSpec, Training
+from petridish import MLP, Data, Evaluation, RunSpec, Sparse, SparseParity, Sweep, Training
 
 SWEEP = Sweep(
     base=RunSpec(

@@ -1,10 +1,8 @@
 // The C interface: nothing but translation, and the promise that no exception crosses it.
+#include "flush.h"
 #include "run.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+using petridish::FlushToZero;
 using petridish::Kernels;
 using petridish::Run;
 
@@ -13,28 +11,6 @@ struct petridish_run {
 };
 
 namespace {
-
-// A network that fails decays by 0.999 a step and reaches numbers below 1e-38, on which many
-// processors work a hundred times slower: in here they are 0. The caller's mode comes back.
-class FlushToZero {
-   public:
-#if defined(__x86_64__)
-    FlushToZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
-    ~FlushToZero() { _mm_setcsr(before_); }
-
-   private:
-    unsigned before_;
-#elif defined(__aarch64__)
-    FlushToZero() {
-        asm volatile("mrs %0, fpcr" : "=r"(before_));
-        asm volatile("msr fpcr, %0" : : "r"(before_ | (uint64_t)1 << 24));
-    }
-    ~FlushToZero() { asm volatile("msr fpcr, %0" : : "r"(before_)); }
-
-   private:
-    uint64_t before_;
-#endif
-};
 
 #if defined(__x86_64__)
 bool has_avx512() {

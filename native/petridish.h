@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 3
+#define PETRIDISH_ABI 4
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -126,6 +126,60 @@ PETRIDISH_API void petridish_read_weights(petridish_run* run, float* weight, flo
 // Count the wrong outputs on any packed examples.
 PETRIDISH_API int64_t petridish_count_wrong(petridish_run* run, const uint64_t* inputs,
                                             const uint8_t* labels, int64_t count);
+
+// ---- attention alone (attention.h) -----------------------------------------------------------
+
+enum petridish_optimiser { PLAIN_SGD = 0, ADAM = 1, ADAMW = 2 };
+enum { NO_LABEL = 255 };  // of a position that does not count
+
+// From step `start` on, for each parameter in the order of attention.h.
+struct petridish_factors {
+    int64_t start;
+    const float* rate;
+    const float* decay;
+    const float* keep;  // of the old value in an update
+};
+
+struct petridish_attention_spec {
+    int32_t states, length, d, heads, layers;  // at most 16, 512, 64, 4, 3
+    int32_t optimiser;
+    int64_t batch_size;
+    double momentum, beta1, beta2, epsilon;
+    double clip;  // the most that the norm of the gradient may be; 0: whatever it is
+    int64_t n_pieces;
+    const struct petridish_factors* pieces;  // the first starts at 0; kept by the caller
+
+    // Fresh Markov chains, drawn as petridish/tasks/markov.py does; or none: batches are given.
+    int32_t draws, one_row;  // one row for all states: independent tokens
+    uint64_t seed, key;
+    int64_t skip;  // examples before the first
+};
+
+typedef struct petridish_attention petridish_attention;
+
+// Begin with weights in the order of attention.h; null if memory is short.
+PETRIDISH_API petridish_attention* petridish_attention_begin(
+    const struct petridish_attention_spec* spec, int32_t isa, const float* weights);
+PETRIDISH_API void petridish_attention_end(petridish_attention* run);
+
+// Go on for about `work` pairs of positions of a sequence and head, at most to the end of `steps`
+// steps; a step may stop in the middle, and the next call goes on with it. The batches of these steps
+// are tokens and labels (steps, batch, length), counted from the step under way; null if the run
+// draws. Fills in the mean loss of each step that ends; returns their number. The last of them is no
+// number, or infinite, if the run diverged.
+PETRIDISH_API int64_t petridish_attention_advance(petridish_attention* run, int64_t work,
+                                                  int64_t steps, const uint8_t* tokens,
+                                                  const uint8_t* labels, double* losses);
+PETRIDISH_API void petridish_attention_weights(const petridish_attention* run, float* weights);
+// The outputs (count, length, states) on `count` sequences.
+PETRIDISH_API void petridish_attention_outputs(petridish_attention* run, const uint8_t* tokens,
+                                               int64_t count, float* outputs);
+// The loss of a batch and its gradient, in the order of the weights, before clipping; for tests.
+PETRIDISH_API double petridish_attention_gradient(petridish_attention* run, const uint8_t* tokens,
+                                                  const uint8_t* labels, float* gradient);
+// The tokens and labels of the examples start … start + count − 1 that the run draws; for tests.
+PETRIDISH_API void petridish_attention_draw(const petridish_attention* run, int64_t start,
+                                            int64_t count, uint8_t* tokens, uint8_t* labels);
 
 // Philox4x64-10 words start … start + count − 1 of the stream (seed, key); for tests.
 PETRIDISH_API void petridish_words(uint64_t seed, uint64_t key, int64_t start, int64_t count,

@@ -10,13 +10,18 @@ from typing import Any
 import polars as pl
 
 from petridish.choices import Offered, parse
-from petridish.estimator.contenders import CONTENDERS
+from petridish.estimator import contenders
 from petridish.models import INITS, MODELS, Init, Model
 from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import SparseParity, Table
 from petridish.training import Greedy, Piece, RunSpec, Schedule, Ticket, cell_text
 from petridish.values import Gone, field_hints, with_types
 
+CONTENDERS: dict[str, type] = {
+    kind.name: kind
+    for kind in vars(contenders).values()
+    if is_dataclass(kind) and isinstance(kind, type) and hasattr(kind, "name")
+}
 KNOWN: Offered = {
     **OFFERED,
     Model: {**MODELS, **CONTENDERS},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,15 +12,22 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from petridish import values
 from petridish.training.numerics import pin_kernels
 
 pin_kernels()  # before any test computes with PyTorch, as in a worker
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would the processes whose Ctrl-C is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    max_examples=50,
+    deadline=None,  # a busy machine is slow, and no fault of the code
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("repeatable")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -31,6 +39,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         seeds = os.environ.get("PETRIDISH_TEST_SEEDS", "0").split(",")
         metafunc.parametrize("seed", [int(seed) for seed in seeds])
+
+
+# The longest files. With `--dist loadfile` a worker takes a whole file: begun last, one of them
+# would keep one core busy while the other has nothing left to do.
+LONG = (
+    *("test_smoke.py", "test_trouble.py", "test_cli.py", "test_smoke_hidden.py"),
+    *("test_columns.py", "test_run_time_constants.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
 @pytest.fixture
@@ -53,8 +74,12 @@ def petridish(tmp_path: Path) -> Command:
 def inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
-    """Give the command line without a new process: for tests of many commands, to save imports."""
+    """Return the command line without a new process: for tests of many commands, to save imports.
+
+    The classes of users' files that they read are forgotten afterwards, as with the process.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(values, "_learned", dict(values._learned))
 
     def command(*arguments: object) -> subprocess.CompletedProcess[str]:
         from petridish.cli.main import run_command
@@ -89,8 +114,20 @@ def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> SmokeStore:
     return trained
 
 
+def copy_runs(store: Path, to: Path) -> None:
+    """Copy the runs of a store that tests share, not what commands have noted beside them."""
+    beside = shutil.ignore_patterns("sweeps", "leases", "verdicts-shown*", "*.part")
+    shutil.copytree(store, to, ignore=beside)
+
+
+@pytest.fixture
+def short_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time each width for a moment: what `plan` and `check` print holds at any speed."""
+    monkeypatch.setattr("petridish.sweeps.price.CALIBRATION_SECONDS", 0.01)
+
+
 @pytest.fixture
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
-    for module in ("rules.times", "chapters.pareto.rules.theorems", "rules.outcomes"):
+    for module in ("rules.times", "chapters.pareto.rules.theorems", "rules.outcome_classes"):
         monkeypatch.setattr(f"petridish.{module}.RESAMPLES", 100)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from petridish.models import MLP, ByName, ClsTransformer, Constant, Normal
-from petridish.tasks import BiasedAnd, Dictionary
+from petridish.tasks import BiasedAnd, Dictionary, HiddenLabels, Hypercube, Injected, find_images
 from petridish.training import (
     KL,
     CrossEntropy,
@@ -55,6 +55,13 @@ SERVED["tokens"] = RunSpec(
     training=Training(loss=CrossEntropy(), batch_size=None),
 )
 SERVED["dictionary"] = RunSpec(task=Dictionary(7, 5, 3), data=Data(m=16, n_test=50), model=MLP(6))
+for task in (
+    HiddenLabels(7, 5, 3, 2),
+    Hypercube(5, 3, 0.7),
+    Injected(Dictionary(6, 4, 3), 0.3),
+    find_images("digits", (0, 1)),
+):
+    SERVED[task.name] = RunSpec(task=task, data=Data(m=16, n_test=50), model=MLP(6))
 _FIRST = replace(RUNS["model mlp(6)"], seed=0)
 SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))
 SERVED["taught"] = replace(_FIRST, task=Taught(_FIRST.task, _FIRST))

@@ -15,7 +15,8 @@ from petridish.models import (
     TruncatedReLU,
     Zigzag,
 )
-from petridish.theory.fourier import DERIVATIVES, all_signs
+from petridish.theory.fourier import all_signs
+from petridish.training.population_gradient import derivative
 
 ALL_ACTIVATIONS: tuple[Activation, ...] = (
     ReLU(),
@@ -24,11 +25,6 @@ ALL_ACTIVATIONS: tuple[Activation, ...] = (
     *(kind(k) for kind in (Power, Zigzag, Oscillating, InfiniteZigzag) for k in range(1, 7)),
     *(Sine(k, scale) for k in range(1, 6) for scale in (1.0, 2.0)),
 )
-
-
-def derivative(activation: Activation) -> Any:
-    """Give σ' by the activation's name and settings."""
-    return DERIVATIVES[activation.name](**vars(activation))
 
 
 def plain_gradient(activation: Activation, w: Any, b: Any, support: Any) -> Any:

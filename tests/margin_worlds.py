@@ -23,7 +23,7 @@ def row(
     strength: float = 1e-4,
     **task: Any,
 ) -> dict[str, Any]:
-    """Give a run that ended with these weights, its margin at `ratio` of γ*, 0.01 less before."""
+    """Return a run that ended with these weights, its margin at `ratio` of γ*, 0.01 less before."""
     if "group" in task:
         best = group_margin(GroupProduct(task["group"]).structure()).margin
         name = describe(GroupProduct(task["group"]))

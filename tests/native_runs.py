@@ -22,8 +22,8 @@ from petridish.training import (
 )
 from petridish.training.data import batch_indices, initial_weights, training_examples
 from petridish.training.engines.native import prepare, rates
-from petridish.training.native import InstructionSet, NativeRun, instruction_sets
-from petridish.training.native.run import Status
+from petridish.training.native.library import InstructionSet, instruction_sets
+from petridish.training.native.run import NativeRun, Status
 
 HERE = [isa for isa in instruction_sets() if isa.runs_here]
 WIDTHS = (1, 7, 8, 9, 1001)
@@ -57,7 +57,7 @@ def carry_out(spec: RunSpec, isa: InstructionSet) -> tuple[NDArray[np.float64], 
 
 def by_hand(spec: RunSpec) -> tuple[NDArray[np.float64], Arrays]:
     """Carry out a run in plain float64 NumPy: the formulas as one writes them on paper."""
-    training, batch = spec.training, spec.examples_a_step
+    training, batch = spec.training, spec.examples_per_step
     w, b, v, beta = (weight[0].astype(np.float64) for weight in initial_weights([spec]))
     losses = []
     for step in range(training.steps):

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from petridish.chapters.pareto.rules.theorems import AboveTheBound, FrontierSlope
-from petridish.chapters.pareto.rules.tickets import TicketsWin
+from petridish.chapters.pareto.rules.samples import Steadier, WidthRemoves, Worsens
+from petridish.chapters.pareto.rules.starts import BestStart, SucceedsWhereFails
+from petridish.chapters.pareto.rules.theorems import AboveTheBound, GrowsNoFaster
+from petridish.chapters.pareto.rules.tickets import TicketsImprove, TicketsWin
 from petridish.rules.claims import Judgement
 from petridish.rules.comparisons import BestOrTied
-from petridish.rules.outcomes import Groks
-from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
+from petridish.rules.outcome_classes import Groks
+from petridish.rules.times import Quicker, SlowAtTheEdge
 from tests.cell_tables import with_cells
 
 SUPPORTED, CONTRADICTED, UNDECIDED = (
@@ -131,6 +133,13 @@ def curves_of(ratios: Sequence[float]) -> pl.DataFrame:
     )
 
 
+def ticket_run(time: int | None, **columns: Any) -> dict[str, Any]:
+    """Make a run whose curve comes to 5 % error at `time`, or stays at chance."""
+    steps = [0, 1_000] if time is None else [0, time]
+    errors = [0.5, 0.5 if time is None else 0.05]
+    return run(time, **{"curve.step": steps, "curve.test_error": errors, **columns})
+
+
 def tickets(
     ticket: Callable[[int], int | None],
     control: Callable[[], int | None],
@@ -139,17 +148,18 @@ def tickets(
     each: int = 5,
     controls: int = 50,
 ) -> pl.DataFrame:
-    """Make runs from tickets of some parents, and of their control."""
+    """Make runs from tickets of some parents, and of both controls."""
     largest = [
-        run(ticket(parent), seed=s, **{"init.chosen": "largest", "init.seed": parent})
+        ticket_run(ticket(parent), seed=s, **{"init.chosen": "largest", "init.seed": parent})
         for parent in range(parents)
         for s in range(each)
     ]
-    random = [
-        run(control(), seed=s, **{"init.chosen": "random", "init.seed": None})
+    others = [
+        ticket_run(control(), seed=s, **{"init.chosen": chosen, "init.seed": None})
+        for chosen in ("random", None)
         for s in range(controls)
     ]
-    return table_of(largest + random)
+    return table_of(largest + others)
 
 
 def over_sparse(
@@ -178,25 +188,81 @@ def over_sparse(
     return table_of(rows)
 
 
-LEAST_DATA = FrontierSlope("init.s", "data.m", "model.width", "rises", claimed=1)
-LEAST_WIDTH = FrontierSlope("init.s", "model.width", "data.m", "falls")
+def in_arm(table: pl.DataFrame, name: str = "all") -> pl.DataFrame:
+    """Put all runs into one arm."""
+    return table.with_columns(arms=pl.lit([name], pl.List(pl.String)))
+
+
+def by_sample(
+    chances: dict[float, float], *, inits: Sequence[str] = ("uniform",), seeds: int = 50
+) -> pl.DataFrame:
+    """Draw runs of two widths that are solved with a chance of their sample size."""
+    return sweep(
+        lambda rng, c: with_chance(chances[c["data.m"]], rng),
+        samples=tuple(chances),
+        inits=inits,
+        seeds=seeds,
+    )
+
+
+def later_with_data(narrow: float, wide: float, *, seeds: int = 20) -> pl.DataFrame:
+    """Draw runs whose time grows so many times from m = 200 to 400, at two widths."""
+
+    def time(rng: np.random.Generator, cell: dict[str, Any]) -> int:
+        growth = narrow if cell["model.width"] == 10 else wide
+        return near(20_000 * (growth if cell["data.m"] == 400 else 1), rng)
+
+    return sweep(time, seeds=seeds)
+
+
+LEAST_DATA = GrowsNoFaster("all", "init.s", "data.m", exponent=1)
+LEAST_WIDTH = GrowsNoFaster("all", "init.s", "model.width", exponent=-1)
 RULES: dict[str, tuple[Any, Callable[[], pl.DataFrame]]] = {
     "quicker": (
         Quicker(),
         lambda: sweep(lambda rng, c: near(10_000 / c["model.width"] ** 0.5, rng)),
     ),
     "edge": (SlowAtTheEdge(), lambda: sweep(lambda rng, c: near(3e5 / c["data.m"], rng))),
-    "valley of success": (
-        Valley("success"),
+    "fall": (Worsens("success"), lambda: by_sample({100.0: 0.9, 200.0: 0.9, 400.0: 0.2})),
+    "valley": (
+        Worsens("success", returns=True),
+        lambda: by_sample({100.0: 0.95, 200.0: 0.05, 400.0: 0.95}),
+    ),
+    "later": (Worsens("time"), lambda: later_with_data(4, 4)),
+    "gone": (WidthRemoves("uniform", margin=0.5), lambda: later_with_data(6, 1, seeds=40)),
+    "steadier": (
+        Steadier(),
         lambda: sweep(
-            lambda rng, c: with_chance({100.0: 0.9, 200.0: 0.0, 400.0: 0.9}[c["data.m"]], rng),
+            lambda rng, c: with_chance(
+                0.2 if c["data.m"] == 400 and c["init"] == "uniform" else 0.9, rng
+            ),
+            inits=("sparse(2)", "uniform"),
+            seeds=30,
+        ),
+    ),
+    "best start": (
+        BestStart("sparse(2)"),
+        lambda: sweep(
+            lambda rng, c: with_chance(0.95 if c["init"] == "sparse(2)" else 0.3, rng),
+            inits=("sparse(2)", "sparse(3)", "uniform"),
             seeds=20,
         ),
     ),
-    "valley of time": (
-        Valley("time"),
+    "quickest start": (
+        BestStart("sparse(2)", "time"),
         lambda: sweep(
-            lambda rng, c: near({100.0: 9e3, 200.0: 1e3, 400.0: 9e3}[c["data.m"]], rng), seeds=20
+            lambda rng, c: near(1_000 if c["init"] == "sparse(2)" else 9_000, rng),
+            inits=("sparse(2)", "sparse(3)", "uniform"),
+        ),
+    ),
+    "rescue": (
+        SucceedsWhereFails(("all",)),
+        lambda: in_arm(
+            sweep(
+                lambda rng, c: with_chance(float(c["init"] == "sparse(2)"), rng),
+                inits=("sparse(2)", "uniform"),
+                seeds=20,
+            )
         ),
     ),
     "best": (
@@ -214,8 +280,24 @@ RULES: dict[str, tuple[Any, Callable[[], pl.DataFrame]]] = {
         TicketsWin("time"),
         lambda: tickets(lambda parent: 80 * (1 + parent), lambda: 900),
     ),
+    "improving tickets": (
+        TicketsImprove(),
+        lambda: tickets(lambda parent: 100 if parent else None, lambda: None),
+    ),
     "bound": (AboveTheBound(), lambda: sweep(nothing_matters)),
-    "least data": (LEAST_DATA, lambda: over_sparse(lambda s, _, m: float(m >= 20 * s))),
-    "least width": (LEAST_WIDTH, lambda: over_sparse(lambda s, r, _: float(r >= 80 / s))),
+    "least data": (
+        LEAST_DATA,
+        lambda: in_arm(over_sparse(lambda s, _, m: float(m >= 40 * s**0.5), widths=(8,))),
+    ),
+    "least width": (
+        LEAST_WIDTH,
+        lambda: in_arm(
+            over_sparse(
+                lambda s, r, _: float(r >= 2_000 / s**2),
+                widths=(4, 8, 16, 32, 64, 128, 256),
+                samples=(50.0,),
+            )
+        ),
+    ),
     "grokking": (Groks(), lambda: curves_of([2.4, 2.6, 2.7, 2.9, 3.1, 3.2, 3.3, 3.5])),
 }

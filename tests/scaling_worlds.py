@@ -31,7 +31,7 @@ def table_of(
     every: int = 10,
     budget: int = 100_000,
 ) -> pl.DataFrame:
-    """Draw the runs of all cells, found solved at the first look after their time."""
+    """Draw the runs of all cells, found solved at the first evaluation after their time."""
     rng = np.random.default_rng(seed)
     columns: dict[str, list[Any]] = {"solved_at": [], "seed": []}
     for cell in cells:
@@ -80,5 +80,4 @@ def widths(
 
 def draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the rules about scaling draw 500 times where they draw more."""
-    monkeypatch.setattr("petridish.statistics.power_laws.NULL_DRAWS", 500)
     monkeypatch.setattr("petridish.statistics.power_laws.RESAMPLES", 500)

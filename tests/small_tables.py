@@ -12,7 +12,7 @@ ROWS = 40
 
 
 def small_table(rows: int = ROWS) -> pl.DataFrame:
-    """Give a table whose column `row` says which row it is."""
+    """Return a table whose column `row` says which row it is."""
     rng = np.random.default_rng(0)
     return pl.DataFrame(
         {
@@ -25,7 +25,7 @@ def small_table(rows: int = ROWS) -> pl.DataFrame:
 
 
 def small_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with the table `small`, which runs find too."""
+    """Return a folder with the table `small`, which runs find too."""
     made = tmp_path / "data"
     made.mkdir()
     small_table().write_parquet(made / "small.parquet")

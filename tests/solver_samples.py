@@ -10,7 +10,7 @@ from petridish.theory.pareto.solvers.sample import Bits
 
 
 def rng_of(*seed: int) -> np.random.Generator:
-    """Give the test's own generator."""
+    """Return the test's own generator."""
     return np.random.default_rng(seed)
 
 

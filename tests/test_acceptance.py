@@ -183,7 +183,7 @@ def test_the_native_engine_leaves_later_streams_to_torch() -> None:
         ),
         (
             lambda: Data(m=5, accept="even"),  # type: ignore[arg-type]
-            "Data: accept='even'. Give such as OneHypothesis().",
+            "Data: accept='even'. Give for example OneHypothesis().",
         ),
         (
             lambda: Data(m=5, draws="distinct", skip=1),

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from petridish.models import MLP
 from petridish.rules.cells import Grid
 from petridish.rules.frontier import replayed_frontiers
-from petridish.statistics.estimate import anytime_interval, mean_difference, wilson_interval
+from petridish.statistics.intervals import anytime_interval, mean_difference, wilson_interval
 from petridish.statistics.trend import trend_test
 from petridish.store import Store
 from petridish.sweeps import AtHalf, Sweep, run_sweep
-from petridish.sweeps.adaptive import first_seeds, is_settled, looks, seeds_wanted
+from petridish.sweeps.adaptive import evaluated_at, first_seeds, is_settled, seeds_wanted
 from petridish.sweeps.allocation import replay
 from petridish.sweeps.runner import outcomes
 from petridish.tasks import SparseParity
@@ -30,9 +30,9 @@ def test_seven_equal_outcomes_settle_a_cell() -> None:
     assert [is_settled(0, n) for n in (6, 7)] == [False, True]
     assert [is_settled(n, n) for n in (6, 7)] == [False, True]
     assert not is_settled(25, 50)
-    assert looks(50) == [7, 11, 17, 26, 39, 50]
-    assert looks(10) == [7, 10]
-    assert looks(5) == [5]
+    assert evaluated_at(50) == [7, 11, 17, 26, 39, 50]
+    assert evaluated_at(10) == [7, 10]
+    assert evaluated_at(5) == [5]
 
 
 @given(st.integers(0, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -47,7 +47,7 @@ def test_a_cell_is_settled_when_its_interval_excludes_a_half(counts: tuple[int, 
 
 
 def test_the_anytime_interval_is_wider_than_the_fixed_one() -> None:
-    """It pays for looking often; with no run at all it says nothing."""
+    """It pays for evaluating often; with no run at all it says nothing."""
     for runs in (5, 10, 50, 1000):
         solved = np.arange(runs + 1)
         low, high = anytime_interval(solved, np.full(runs + 1, runs))
@@ -116,7 +116,7 @@ def test_a_cell_at_one_half_gets_its_full_seeds() -> None:
 
 
 def test_later_seeds_play_no_part() -> None:
-    """What is stored beyond the look that settles a cell changes nothing."""
+    """What is stored beyond the evaluation that settles a cell changes nothing."""
     settled = [True] * 7 + [None] * 43
     more = [True] * 7 + [False] * 43
     gap = [True, None] + [True] * 48

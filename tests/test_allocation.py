@@ -120,7 +120,7 @@ def test_a_parent_that_diverged_is_a_trial_that_failed(tmp_path: Path) -> None:
     }
     sweep = Sweep(replace(BASE, init=From(replace(wild, data=BASE.data))), axes, allocate=rule)
     store = Store(tmp_path)
-    with pytest.raises(UserError, match=r"^4 runs begin from runs that diverged, and were not "):
+    with pytest.raises(UserError, match=r"^4 runs were not carried out; all others were. The run "):
         run_sweep(sweep, store, executor="inline")
     first, second = rule.search(sweep).lines(outcomes(store.endings()))
     assert "is enough for 50%" in first

@@ -20,7 +20,7 @@ from petridish.models.activations import InfiniteZigzag, Oscillating, Power, ReL
 from tests.cell_tables import with_cells
 
 K = 3
-THE_SOURCES: dict[str, Any] = {  # the transformer has no class here
+PRINTED: dict[str, Any] = {  # the transformer has no class here
     "(i)": MLP(10, output="linear"),
     "(ii)": MLP(100, output="linear"),
     "(iii)": MLP(1000, output="linear"),
@@ -41,22 +41,22 @@ THE_SOURCES: dict[str, Any] = {  # the transformer has no class here
 }
 
 
-@pytest.mark.parametrize("name", THE_SOURCES)
-def test_the_sources_models_have_their_numerals(name: str) -> None:
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_papers_models_have_their_numerals(name: str) -> None:
     """The numeral follows from the model and from the k of its task."""
-    assert numeral(THE_SOURCES[name], K) == name
+    assert numeral(PRINTED[name], K) == name
 
 
 def test_every_numeral_has_a_name() -> None:
-    """Eighteen of them, in the source's order; the transformer alone is not built from an MLP."""
+    """Eighteen of them, in the paper's order; the transformer alone is not built from an MLP."""
     assert list(NAMES) == list(NUMERALS)
     assert len(set(NUMERALS)) == 18
-    assert set(NUMERALS) - set(THE_SOURCES) == {"(*iii)"}
+    assert set(NUMERALS) - set(PRINTED) == {"(*iii)"}
     assert numeral(ParityTransformer(1024, 8, 128), K) == "(*iii)"
 
 
 def test_an_output_bias_and_a_scale_make_no_other_architecture() -> None:
-    """PF's MLP has β; the source doubles the sine's scale on (50, 3)."""
+    """PF's MLP has β; the paper doubles the sine's scale on (50, 3)."""
     assert numeral(MLP(10), K) == "(i)"
     assert numeral(MLP(100, activation=Power(K)), K) == "(v)"
     assert numeral(MLP(1, activation=Sine(K, 2.0), output="sum"), K) == "(xiv)"
@@ -80,7 +80,7 @@ def test_an_output_bias_and_a_scale_make_no_other_architecture() -> None:
     ids=describe,
 )
 def test_what_is_not_the_sources_keeps_its_text(model: Any) -> None:
-    """Another k, depth, width or output is no architecture of the source."""
+    """Another k, depth, width or output is no architecture of the paper."""
     assert numeral(model, K) == describe(model)
 
 
@@ -108,7 +108,7 @@ def test_a_table_keeps_its_rows_and_their_order() -> None:
 
 
 def test_the_sources_order_is_kept() -> None:
-    """Numerals sort as the source lists them, not as text; what has none comes last."""
+    """Numerals sort as the paper lists them, not as text; what has none comes last."""
     assert in_order({"(x)", "(ix)", "mlp(30)", "(*i)", "(v)", "gru(3)"}) == [
         *("(v)", "(ix)", "(x)", "(*i)"),
         *("gru(3)", "mlp(30)"),

@@ -31,12 +31,12 @@ SIZES = [(n, k) for n in range(1, 7) for k in range(1, n + 1)]
 
 
 def cube(n: int) -> Floats:
-    """Give all inputs of n signs, a row each."""
+    """Return all inputs of n signs, a row each."""
     return np.array(list(itertools.product([1.0, -1.0], repeat=n)))
 
 
 def subsets(n: int, k: int) -> Floats:
-    """Give w_S for all S of k of n bits, a row each: they are the runs of one stack."""
+    """Return w_S for all S of k of n bits, a row each: they are the runs of one stack."""
     chosen = list(itertools.combinations(range(n), k))
     indicators = np.zeros((len(chosen), n))
     np.put_along_axis(indicators, np.array(chosen), 1.0, axis=1)
@@ -44,7 +44,7 @@ def subsets(n: int, k: int) -> Floats:
 
 
 def outputs(model: Stacked, weights: list[Any], n: int, *, dtype: Any = torch.float64) -> Floats:
-    """Give f on the whole cube, shape (run, input)."""
+    """Return f on the whole cube, shape (run, input)."""
     arrays = [torch.tensor(np.asarray(weight), dtype=dtype) for weight in weights]
     x = torch.tensor(cube(n), dtype=dtype).expand(len(weights[0]), -1, -1)
     found: Floats = model.forward(arrays, x).squeeze(2).double().numpy()
@@ -52,14 +52,14 @@ def outputs(model: Stacked, weights: list[Any], n: int, *, dtype: Any = torch.fl
 
 
 def parities(indicators: Floats) -> Floats:
-    """Give χ_S on the whole cube, shape (run, input)."""
+    """Return χ_S on the whole cube, shape (run, input)."""
     chosen = np.where(indicators[:, None, :] > 0, cube(indicators.shape[1]), 1.0)
     products: Floats = chosen.prod(axis=2)
     return products
 
 
 def spread(values: Any, runs: int) -> Floats:
-    """Give every run the same values."""
+    """Return every run the same values."""
     return np.repeat(np.asarray(values, float)[None], runs, axis=0)
 
 
@@ -159,7 +159,7 @@ def test_relu_networks_represent_parities(n: int, k: int) -> None:
 
 
 def patterns(x: Floats) -> list[NDArray[np.int64]]:
-    """Give every way in which a neuron can be active on the rows of x: all linear thresholds."""
+    """Return every way in which a neuron can be active on the rows of x: all linear thresholds."""
     from scipy.optimize import linprog
 
     found = []
@@ -176,28 +176,57 @@ def patterns(x: Floats) -> list[NDArray[np.int64]]:
     return found
 
 
+def symmetries(k: int) -> list[NDArray[np.int64]]:
+    """Return how the rows of the cube move if bits change places and an even number is flipped.
+
+    The parity stays as it is, and so does whether a network can represent it.
+    """
+    places = 2 ** np.arange(k)[::-1]
+    return [
+        ((1 - cube(k)[:, order] * flips) @ places // 2).astype(np.int64)
+        for order in itertools.permutations(range(k))
+        for flips in cube(k)
+        if flips.prod() > 0
+    ]
+
+
 def is_representable(k: int, width: int, *, output: str) -> bool:
     """Whether sign(Σ_j ± (w_j · x + b_j)_+ + β) can be the parity of k bits, β = 0 if "linear".
 
     For given activation patterns and signs that is a linear program, and patterns are few.
     Flipping one input exchanges y and −y, so that at least half of the signs may be taken as +.
+    Of patterns that a symmetry makes of each other one is enough.
     """
     from scipy.optimize import linprog
 
     x = np.column_stack([cube(k), np.ones(2**k)])
     y = cube(k).prod(axis=1)
     active = patterns(x)
+    number = {pattern.tobytes(): i for i, pattern in enumerate(active)}
+    images = [[number[a[rows].tobytes()] for a in active] for rows in symmetries(k)]
 
-    def choices(number: int, needed: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], ...]]:
-        """Give all patterns of so many neurons; without β some neuron is active where needed."""
-        every = itertools.combinations_with_replacement(active, number)
+    def choices(count: int, needed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        """Return all patterns of so many neurons; without β some neuron is active where needed."""
+        every = itertools.combinations_with_replacement(range(len(active)), count)
         if output == "affine":
             return list(every)
-        return [chosen for chosen in every if number and np.any(chosen, axis=0)[needed].all()]
+        return [
+            chosen
+            for chosen in every
+            if count and np.any([active[i] for i in chosen], axis=0)[needed].all()
+        ]
 
     for n_plus in range((width + 1) // 2, width + 1):
-        for neurons in itertools.product(choices(n_plus, y > 0), choices(width - n_plus, y < 0)):
-            chosen = [*neurons[0], *neurons[1]]
+        for plus, minus in itertools.product(
+            choices(n_plus, y > 0), choices(width - n_plus, y < 0)
+        ):
+            moved = (
+                (sorted(image[i] for i in plus), sorted(image[i] for i in minus))
+                for image in images
+            )
+            if any(other < ([*plus], [*minus]) for other in moved):
+                continue
+            chosen = [active[i] for i in (*plus, *minus)]
             signs = [1] * n_plus + [-1] * (width - n_plus)
             f = np.hstack(
                 [
@@ -218,7 +247,7 @@ def is_representable(k: int, width: int, *, output: str) -> bool:
 
 @pytest.mark.parametrize("k", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_up_to_three_bits_k_relu_neurons_without_an_output_bias_are_too_few(k: int) -> None:
-    """The source's r ≥ k [HP App. B.4.1] is short by one there, even for the sign, for any weights.
+    """The paper's r ≥ k [HP App. B.4.1] is short by one there, even for the sign, for any weights.
 
     For k = 2, by hand: one neuron is positive on both inputs with y = 1, the other on both with
     y = −1, and the sums of w · x + b over either two are 2b. So 2 u_1 b_1 > 2 |u_2| b_2 and the
@@ -258,7 +287,7 @@ def power_weights(k: int) -> tuple[Floats, Floats]:
 
 @pytest.mark.parametrize(("n", "k"), SIZES)
 def test_k_neurons_with_powers_represent_parities(n: int, k: int) -> None:
-    """Width k is enough for z^k without an output bias, as the source says.
+    """Width k is enough for z^k without an output bias, as the paper says.
 
     Among functions of Σ_S x it is the least: tests/test_relu_width.py.
     """
@@ -309,7 +338,7 @@ def test_polynets_are_products(seed: int) -> None:
 
 
 def squares(depth: int, k: int) -> list[Floats]:
-    """Give weights of a network of squares whose output is the product of its k ≤ 2^depth inputs.
+    """Return weights of a network of squares whose output is the product of its k ≤ 2^depth inputs.
 
     With p, q = ±1 a neuron (p + q)² is 2 + 2pq, and half of it minus 1 the product. Where there is
     no bit left, p = 1 takes its place as a bias.

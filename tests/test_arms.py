@@ -13,7 +13,7 @@ from petridish.errors import UserError
 from petridish.experiment import Experiment
 from petridish.models import MLP
 from petridish.publish.records import plain_sweep, read_record, read_sweep, write_record
-from petridish.rules import AtEnd, Claim, Median, Paired, Rule
+from petridish.rules import AtEnd, Claim, Median, PairedBySeed, Rule
 from petridish.store import Store
 from petridish.sweeps import Arms, Sweep, arm, by_arm, joined, run_sweep
 from petridish.tasks import SparseParity
@@ -105,7 +105,7 @@ def test_a_record_says_its_arms(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     run_sweep(ARMS, store, executor="inline")
     runs = ARMS.among(store.read().table)
-    rule = Rule(AtEnd("test_error"), Paired("wide", "narrow"), Median(), below=0.0)
+    rule = Rule(AtEnd("test_error"), PairedBySeed("wide", "narrow"), Median(), below=0.0)
     claim = Claim("a", "Wider is better.", "ours", rule)
     experiment = Experiment("own", "arms", "ours", {"own": ARMS}, (claim,))
     folder = tmp_path / "record"

@@ -16,9 +16,9 @@ from petridish.tasks import BiasedAnd, MarkovChains, SparseParity
 from petridish.tasks.base import Task
 
 
-def module_of(k: int, length: int, d: int, layers: int = 2) -> AttentionOnlyModule:
+def module_of(k: int, length: int, d: int, layers: int = 2, heads: int = 1) -> AttentionOnlyModule:
     """Return a module in double precision with weights of a usual size."""
-    built = AttentionOnly(d, layers).build(MarkovChains(k, length).domain, k).double()
+    built = AttentionOnly(d, layers, heads).build(MarkovChains(k, length).domain, k).double()
     assert isinstance(built, AttentionOnlyModule)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -32,23 +32,27 @@ def layers_of(module: AttentionOnlyModule) -> list[CausalAttention]:
     return [part for part in module.children() if isinstance(part, CausalAttention)]
 
 
-def test_outputs_are_those_of_the_formula() -> None:
-    """(8.4)–(8.5) written out with loops over positions i, tokens j and heads' coordinates."""
+@pytest.mark.parametrize("heads", [1, 3])
+def test_outputs_are_those_of_the_formula(heads: int) -> None:
+    """(8.4)–(8.5) written out with loops over heads, positions i, and tokens j."""
     k, t, d = 3, 5, 4
-    module = module_of(k, t, d)
+    module = module_of(k, t, d, heads=heads)
     x = torch.tensor([[0, 2, 1, 1, 0], [1, 1, 2, 0, 2]])
     for sequence, outputs in zip(x.tolist(), module(x).detach().numpy(), strict=True):
         z = [module.tokens[:, token].detach().numpy() for token in sequence]
         for layer in layers_of(module):
             named = {name: value.detach().numpy() for name, value in layer.named_parameters()}
-            w_q, w_k, w_v = (named[f"{n}.weight"].T for n in ("query", "key", "value"))
-            added = []
-            for i in range(t):
-                v = [named["positions"][:, i - j] for j in range(i + 1)]
-                sizes = [
-                    exp(float((z[i] @ w_q) @ (z[j] @ w_k + v[j])) / sqrt(d)) for j in range(i + 1)
-                ]
-                added.append(sum(sizes[j] * (z[j] @ w_v) for j in range(i + 1)) / sum(sizes))
+            added = np.zeros((t, d))
+            for own in np.split(np.arange(heads * d), heads):
+                w_q, w_k, w_v = (named[f"{n}.weight"][own].T for n in ("query", "key", "value"))
+                for i in range(t):
+                    v = [named["positions"][own, i - j] for j in range(i + 1)]
+                    sizes = [
+                        exp(float((z[i] @ w_q) @ (z[j] @ w_k + v[j])) / sqrt(d))
+                        for j in range(i + 1)
+                    ]
+                    taken = sum(sizes[j] * (z[j] @ w_v) for j in range(i + 1))
+                    added[i] += taken / sum(sizes)
             z = [a + b for a, b in zip(z, added, strict=True)]
         expected = np.array(z) @ module.output.weight.detach().numpy().T
         np.testing.assert_allclose(outputs, expected, rtol=1e-9)
@@ -58,8 +62,8 @@ def test_the_papers_construction_computes_bigram_frequencies() -> None:
     """Proposition 8.2 on all 64 sequences of six tokens of two states.
 
     Outputs are frequencies, not counts, and the first token has only itself to attend to, which
-    counts as a transition x_1 → x_1 (docs/induction.md); a token that never had a successor attends
-    to all alike.
+    counts as a transition x_1 → x_1 (docs/results/induction.md); a token that never had a
+    successor attends to all alike.
     """
     k, t, c = 2, 6, 200.0
     d = 3 * k

@@ -12,7 +12,7 @@ from torch import nn
 from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.models import MLP, Constant, Own
-from petridish.store import Store
+from petridish.store import Store, check
 from petridish.sweeps import Sweep, run_sweep
 from petridish.sweeps.batches import check_all
 from petridish.sweeps.price import price
@@ -229,6 +229,17 @@ def test_weights_are_made_again_only_where_they_are_needed(tmp_path: Path) -> No
     assert (done.done, done.parents) == (4, 2)
 
 
+def test_a_parent_with_weights_and_no_row_is_carried_out_anew(tmp_path: Path) -> None:
+    """A process may be killed after it has kept the one and before it keeps the other."""
+    store, killed = Store(tmp_path / "a"), Store(tmp_path / "b")
+    run_sweep(Sweep(SECOND, {"seed": range(2)}), store, executor="inline")
+    killed.prepare()
+    store.weights.folder.rename(killed.weights.folder)
+    done = run_sweep(Sweep(SECOND, {"seed": range(2)}), killed, executor="inline")
+    assert (done.done, done.parents) == (4, 2)
+    assert len(killed.read().table) == 4
+
+
 def test_a_parent_that_is_asked_for_too_is_one_run(tmp_path: Path) -> None:
     """Run before its child by itself, it is trained again for its weights, and has one row."""
     store = Store(tmp_path)
@@ -258,7 +269,7 @@ def test_children_of_diverged_runs_are_left_out(tmp_path: Path) -> None:
             run_sweep(sweep, store, executor="inline")
         key = run_key(wild)[:8]
         assert str(refused.value) == (
-            "4 runs begin from runs that diverged, and were not carried out; all others were. "
+            "4 runs were not carried out; all others were. "
             f"The run {key} (seed 0) diverged, and another run begins from its last weights. Lower "
             "its training.learning_rate, or leave this seed out."
         )
@@ -384,13 +395,13 @@ WIDER = replace(FIRST, model=MLP(width=9))
             lambda: replace(SECOND, init=From(WIDER)).check(),
             "From: this run has a parameter layer1.weight of the shape (8, 10), and the run "
             f"{run_key(WIDER)[:8]} that it goes on from has one of the shape (9, 10). Give runs of "
-            "one shape, or take less than ('*',).",
+            "one shape, or name fewer parameters in take.",
         ),
         (
             lambda: replace(SECOND, model=MLP(8, (8,)), init=From(FIRST, ("layer3.*",))).check(),
             "From: this run has a parameter layer3.weight of the shape (1, 8), and the run "
-            f"{run_key(FIRST)[:8]} that it goes on from has none. Give runs of one shape, or take "
-            "less than ('layer3.*',).",
+            f"{run_key(FIRST)[:8]} that it goes on from has none. Give runs of one shape, or name "
+            "fewer parameters in take.",
         ),
         (
             lambda: replace(SECOND, init=From(FIRST, ("layer4.*",))).check(),
@@ -400,7 +411,7 @@ WIDER = replace(FIRST, model=MLP(width=9))
         (
             lambda: From(FIRST, base=Constant(0.5)),
             "From: base=constant(0.5) has no effect, since take=('*',) takes all parameters over. "
-            "Leave base out, or take less.",
+            "Leave base out, or name fewer parameters in take.",
         ),
         (
             lambda: From(replace(FIRST, seed=3)),
@@ -448,7 +459,14 @@ def test_a_file_of_weights_that_is_torn(content: bytes, tmp_path: Path) -> None:
     store, sweep = Store(tmp_path), Sweep(SECOND, {"seed": range(2)})
     run_sweep(Sweep(SECOND, {"seed": (0,)}), store, executor="inline")
     path = store.weights.folder / f"{run_key(FIRST)}.npz"
+    assert check(store).problems == ()
     path.write_bytes(content)
+    (problem,) = check(store).problems
+    assert problem.startswith(f"The file {path} cannot be read (")
+    assert problem.endswith(
+        "). Remove it: the run whose weights it held is carried out anew when another begins from "
+        "it."
+    )
     more = replace(sweep, base=replace(SECOND, training=replace(SECOND.training, steps=5)))
     with pytest.raises(UserError) as refused:
         run_sweep(more, store, executor="inline")

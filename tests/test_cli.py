@@ -1,11 +1,10 @@
-"""The command line, as a user has it: a new process, its output and its exit code."""
+"""The command line: its output and its exit code, in a new process where that can matter."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +12,23 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from petridish.api.asked import find_sweep
+from petridish.bench.rivals import rivals
 from petridish.chapters import EXPERIMENTS, PILOTS
 from petridish.publish.records import read_record
 from petridish.store import SCHEMA, Store
-from tests.conftest import Command, SmokeStore
+from petridish.store.verdicts_shown import VerdictsShown
+from tests.conftest import Command, SmokeStore, copy_runs
 
+pytestmark = pytest.mark.usefixtures("short_calibration")
 SMOKE = ("PF-1", "--scale", "smoke", "--store", "s")
+CLAIMS_OF_PF_1 = [claim.name for claim in EXPERIMENTS["PF-1"].claims]
 
 
 @pytest.fixture
 def filled(smoke_store: SmokeStore, tmp_path: Path) -> Path:
     """Return a copy of the smoke runs of PF-1 in the folder where commands run."""
-    shutil.copytree(smoke_store("PF-1"), tmp_path / "s")
+    copy_runs(smoke_store("PF-1"), tmp_path / "s")
     return tmp_path / "s"
 
 
@@ -47,49 +51,127 @@ def test_commands_that_only_speak_import_nothing_heavy(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_terminal_without_greek_letters_gets_the_rest() -> None:
+def test_a_terminal_without_greek_letters_gets_the_rest(
+    inside: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What its encoding lacks becomes `?`; JSON is whole, by escapes."""
-    texts = []
-    for encoding in ("latin-1", "utf-8"):
-        env = {**os.environ, "PYTHONIOENCODING": encoding}
-        for arguments in (["list"], ["list", "--json"]):
-            command = [sys.executable, "-m", "petridish.cli.main", *arguments]
-            done = subprocess.run(command, env=env, capture_output=True, check=True)
-            texts.append(done.stdout.decode(encoding))
-    poor, poor_json, rich, rich_json = texts
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    greek = next(name for name in EXPERIMENTS if "γ" in inside("list", name).stdout)
+    for arguments in (["list", greek], ["list", "--json"]):
+        command = [sys.executable, "-m", "petridish.cli.main", *arguments]
+        done = subprocess.run(command, capture_output=True, check=True)
+        poor, rich = done.stdout.decode("latin-1"), inside(*arguments).stdout
+        if "--json" in arguments:
+            assert json.loads(poor) == json.loads(rich)
+        else:
+            assert re.sub(r"[^\x00-\xff]", "?", rich) == poor != rich
 
-    assert re.sub(r"[^\x00-\xff]", "?", rich) == poor != rich
-    assert json.loads(poor_json) == json.loads(rich_json)
 
-
-def test_list_gives_its_documented_json(petridish: Command) -> None:
+def test_list_gives_its_documented_json(inside: Command) -> None:
     """A list of {id, title, source, scales, claims}."""
-    found = json.loads(petridish("list", "--json").stdout)
+    found = json.loads(inside("list", "--json").stdout)
 
     assert {entry["id"] for entry in found} == set(EXPERIMENTS)
     for entry in found:
         assert {"id", "title", "source", "scales", "claims"} <= set(entry)
-        beyond = {"PF-6B"}  # of which no paper has a scale
+        # Of PF-6B no paper has a scale; of the others the paper does not give its grid.
+        beyond = {*(f"PF-{name}" for name in ("2", "3", "4", "5", "6B", "6C", "7", "8"))}
+        beyond |= {"FE-4", "FE-5", "HP-12", "HP-13", "HP-14"}
         wanted = {"smoke", "laptop"} | (set() if entry["id"] in beyond else {"paper"})
         if entry["id"] in {pilot.id for pilot in PILOTS}:
             wanted = {"smoke"}
         assert wanted <= set(entry["scales"])
 
 
-def test_verdicts_come_from_what_is_stored(petridish: Command, filled: Path) -> None:
+def test_list_is_short_and_shows_one_in_full(inside: Command) -> None:
+    """One aligned line per experiment; of one, its scales and claims."""
+    *lines, note = inside("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(EXPERIMENTS)
+    assert len({line.index(" runs ") for line in lines}) == 1
+    assert note == (
+        "Steps are the most there can be. `petridish list ID` shows scales and claims, and "
+        '`petridish list "PF Fig. 4"` what shows a place in a paper.'
+    )
+    first, *rest = inside("list", "PF-3").stdout.splitlines()
+    assert first.startswith("PF-3  Training curves")
+    assert len(rest) == 6
+    assert inside("list", "PF-33").stderr.startswith(
+        "petridish: There is no experiment called 'PF-33'. Did you mean PF-3"
+    )
+
+
+def test_a_file_of_ones_own_is_listed_like_an_experiment(inside: Command, tmp_path: Path) -> None:
+    """By its path: scales and claims, as text and as JSON."""
+    (tmp_path / "own.py").write_text(
+        '"""Two seeds of mine."""\n'
+        "from petridish import RunSpec, SparseParity, Sweep, Training\n"
+        "BASE = RunSpec(task=SparseParity(8, 2), training=Training(steps=10))\n"
+        "SWEEP = Sweep(BASE, {'seed': range(2)})\n"
+    )
+    assert inside("list", "own.py").stdout.splitlines() == [
+        "own  Two seeds of mine.  [own.py]",
+        "    own  2 runs  20 model-steps at most",
+    ]
+    (listed,) = json.loads(inside("list", "own.py", "--json").stdout)
+    assert (listed["id"], listed["scales"]["own"]["runs"]) == ("own", 2)
+
+
+def test_help_cuts_no_sentence(inside: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command is described in one line of a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for group in ((), ("tabular",), ("store",)):
+        commands = inside(*group, "-h").stdout.partition("Commands:")[2]
+        assert commands
+        assert "..." not in commands
+
+
+def test_help_is_found_in_every_way(inside: Command) -> None:
+    """Bare, by -h and by --help; `python -m petridish` is the same command."""
+    bare, short, long = inside(), inside("-h"), inside("--help")
+    assert bare.stdout.strip() == short.stdout.strip() == long.stdout.strip()
+    assert re.search(r"\n  run +Train what", bare.stdout)
+    assert "--install-completion" in bare.stdout
+    assert bare.returncode == 0
+    assert inside("run", "-h").stdout == inside("run", "--help").stdout
+    for module in ("petridish", "petridish.cli.main"):
+        command = [sys.executable, "-m", module, "--version"]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+        assert done.stdout == inside("--version").stdout
+
+
+def test_long_values_are_cut_in_messages(inside: Command) -> None:
+    """What was wrong and what to do can still be read."""
+    line = inside("run", "PF-1", "--set", f"m={'9' * 5000}x").stderr
+    assert len(line) < 1100
+    assert " … " in line
+
+
+def test_many_shards_are_said(
+    inside: Command, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When compacting pays."""
+    monkeypatch.setattr("petridish.cli.common.MANY_SHARDS", 0)
+    shards = len(Store(filled).shards())
+    assert inside("verdicts", *SMOKE).stderr == (
+        f"petridish: the store s has {shards} shards, and is read the slower for it. `petridish "
+        "store compact --store s` makes one of them.\n"
+    )
+
+
+def test_verdicts_come_from_what_is_stored(inside: Command, filled: Path) -> None:
     """The document of `verdicts --json`."""
-    done = petridish("verdicts", *SMOKE, "--json")
+    done = inside("verdicts", *SMOKE, "--json")
     found = json.loads(done.stdout)
 
     assert done.returncode == 0
     assert (found["id"], found["scale"]) == ("PF-1", "smoke")
-    assert [verdict["claim"] for verdict in found["verdicts"]] == ["a", "b", "c", "d"]
+    assert [verdict["claim"] for verdict in found["verdicts"]] == CLAIMS_OF_PF_1
 
 
-def test_plan_prices_a_sweep(petridish: Command, filled: Path) -> None:
+def test_plan_prices_a_sweep(inside: Command, filled: Path) -> None:
     """{id, scale, runs, model_steps, seconds}, and what is stored already."""
-    found = json.loads(petridish("plan", *SMOKE, "--json").stdout)
-    paper = json.loads(petridish("plan", "PF-1", "--scale", "paper", "--json").stdout)
+    found = json.loads(inside("plan", *SMOKE, "--json").stdout)
+    paper = json.loads(inside("plan", "PF-1", "--scale", "paper", "--json").stdout)
 
     assert found["runs"] == found["stored"] == 48
     assert found["model_steps"] == 48_000
@@ -98,10 +180,10 @@ def test_plan_prices_a_sweep(petridish: Command, filled: Path) -> None:
     assert paper["seconds"] > 1e5
 
 
-def test_plan_replays_adaptive_allocation(petridish: Command, filled: Path) -> None:
+def test_plan_replays_adaptive_allocation(inside: Command, filled: Path) -> None:
     """With fewer seeds than settle anything all are wanted; without runs there is no replay."""
-    found = json.loads(petridish("plan", *SMOKE, "--adaptive", "--json").stdout)
-    refused = petridish("plan", "PF-1", "--scale", "smoke", "--store", "none", "--adaptive")
+    found = json.loads(inside("plan", *SMOKE, "--adaptive", "--json").stdout)
+    refused = inside("plan", "PF-1", "--scale", "smoke", "--store", "none", "--adaptive")
 
     assert found["adaptive"]["runs"] == found["adaptive"]["all_runs"] == 48
     assert (found["adaptive"]["share"], found["adaptive"]["estimated"]) == (1.0, 0)
@@ -113,9 +195,9 @@ def test_plan_replays_adaptive_allocation(petridish: Command, filled: Path) -> N
     )
 
 
-def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path: Path) -> None:
+def test_a_record_can_be_judged_again(inside: Command, filled: Path, tmp_path: Path) -> None:
     """Spec, runs, summary, verdicts, figures; the runs alone give the same verdicts."""
-    done = petridish("record", *SMOKE, "--out", "kept")
+    done = inside("record", *SMOKE, "--out", "kept")
     runs = read_record(tmp_path / "kept")
     verdicts = json.loads((tmp_path / "kept/verdicts.json").read_text(encoding="utf-8"))
     spec = json.loads((tmp_path / "kept/spec.json").read_text(encoding="utf-8"))
@@ -125,17 +207,17 @@ def test_a_record_can_be_judged_again(petridish: Command, filled: Path, tmp_path
         *("spec.json", "verdicts.json", "cells.json", "runs.parquet", "summary.csv"),
         *("frontier.png", "classes.png"),
     ]
-    assert [verdict.as_json() for verdict in EXPERIMENTS["PF-1"].judge(runs)] == verdicts
+    assert [verdict.as_json() for verdict in EXPERIMENTS["PF-1"].judge(runs, "smoke")] == verdicts
     assert (spec["runs"], spec["of"], spec["model_steps"]) == (48, 48, runs["steps"].sum())
     summary = pl.read_csv(tmp_path / "kept/summary.csv")
     assert summary["runs"].sum() == 48
     assert summary["solved"].sum() == (runs["outcome"] == "SOLVED").sum()
 
 
-def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_path: Path) -> None:
+def test_figures_and_report_are_written(inside: Command, filled: Path, tmp_path: Path) -> None:
     """PNG and SVG where --out says; one page that fetches nothing."""
-    figures = petridish("figure", *SMOKE, "--out", "pictures")
-    report = petridish("report", "--store", "s", "--out", "page/report.html")
+    figures = inside("figure", *SMOKE, "--out", "pictures")
+    report = inside("report", "PF-1", "--store", "s", "--out", "page/report.html")
 
     assert figures.stdout.split() == [
         "pictures/PF-1-smoke-frontier.png",
@@ -153,20 +235,20 @@ def test_figures_and_report_are_written(petridish: Command, filled: Path, tmp_pa
 
 
 @pytest.mark.parametrize("setting", ["k=1", "n=12", "task.support=(0,1)", "data.label_noise=0"])
-def test_a_setting_inside_an_axis_finds_its_runs(setting: str, petridish: Command) -> None:
+def test_a_setting_inside_an_axis_finds_its_runs(setting: str, inside: Command) -> None:
     """What was trained is judged, counted once, and found again by `verdicts`."""
     arguments = (*SMOKE, "--set", setting, "--set", "seed=0..1", "--set", "r=4")
-    found = json.loads(petridish("run", *arguments, "--json").stdout)
-    verdicts = petridish("verdicts", *arguments)
+    found = json.loads(inside("run", *arguments, "--json").stdout)
+    verdicts = inside("verdicts", *arguments)
 
     assert found["summary"]["done"] == 12
     assert verdicts.returncode == 0
     assert "12 of 12 runs stored" in verdicts.stdout
 
 
-def test_settings_choose_another_sweep(petridish: Command, tmp_path: Path) -> None:
+def test_settings_choose_another_sweep(inside: Command, tmp_path: Path) -> None:
     """`--set` gives axes other values; only those runs are trained."""
-    done = petridish(
+    done = inside(
         "run", *SMOKE, "--set", "r=4", "--set", "m=30,inf", "--set", "seed=0..1", "--json"
     )
 
@@ -176,12 +258,12 @@ def test_settings_choose_another_sweep(petridish: Command, tmp_path: Path) -> No
     assert len(table) == 2 * 2 * 2
 
 
-def test_both_engines_serve(petridish: Command, tmp_path: Path) -> None:
+def test_both_engines_serve(inside: Command, tmp_path: Path) -> None:
     """`--engine reference` trains the same runs in the papers' way, with the same outcomes."""
     outcomes = []
     for engine in ("reference", "torch"):
         arguments = ("run", "PF-1", "--scale", "smoke", "--set", "seed=0", "--engine", engine)
-        assert petridish(*arguments, "--store", engine, "--jobs", "1").returncode == 0
+        assert inside(*arguments, "--store", engine, "--jobs", "1").returncode == 0
         table = Store(tmp_path / engine).read().table.sort("key")
         assert set(table["engine"]) == {engine}
         outcomes.append(table.select("key", "outcome", "solved_at"))
@@ -205,7 +287,7 @@ NO_STORE = "There is no store nowhere. Give --store, or fill one by `petridish r
 MISTAKES = {
     ("run", "PF-9"): (
         "There is no experiment called 'PF-9'. Did you mean HP-9 or PF-1 or PF-2 or PF-3 or PF-4 "
-        "or PF-5 or PF-6 or PF-6B or PF-7? "
+        "or PF-5 or PF-6 or PF-6B or PF-6C or PF-7 or PF-8? "
         "A file of your own is named by its path, ending in .py."
     ),
     ("run", "PF-1", "--scale", "small"): (
@@ -237,12 +319,13 @@ MISTAKES = {
     ),
     ("run", "missing.py"): "There is no file {folder}/missing.py. Give the path of a Python file.",
     ("run", "broken.py"): (
-        "{folder}/broken.py cannot be imported: ModuleNotFoundError: No module named "
-        "'no_such_module'. Try `python broken.py` to see where."
+        "{folder}/broken.py cannot be imported at broken.py:1: ModuleNotFoundError: No module "
+        "named 'no_such_module'."
     ),
     ("run", "empty.py"): (
         "empty.py declares no experiment. Define SWEEP = Sweep(...) or EXPERIMENT = "
-        "Experiment(...) in it; docs/extend.md shows how."
+        "Experiment(...) in it, such as SWEEP = Sweep(RunSpec(task=SparseParity(20, 2)), "
+        "{'seed': range(5)})."
     ),
     ("run", "PF-1", "--scale", "smoke", "--store", "empty.py/store"): (
         "The store empty.py/store cannot be written: Not a directory. "
@@ -257,17 +340,17 @@ MISTAKES = {
         "--set and --store."
     ),
     ("run", *SMOKE, "--set", "task.support=0,1"): (
-        "The axis task.support takes lists in brackets, but '0' was given. Write such as (0,1,2)."
+        "The axis task.support takes lists in brackets, but '0' was given. For example: (0,1,2)."
     ),
     ("run", *SMOKE, "--set", "init=relu"): (
         "There is no init called 'relu'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, own, paired, seeded, signs, sparse, symmetric_signs, tangent_start, "
-        "uniform, xavier."
+        "over_sparse, own, paired, projected, seeded, signs, sparse, symmetric_signs, "
+        "tangent_start, uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "init=paired(hinge)"): (
         "There is no base called 'hinge'. Known: bernoulli, constant, kaiming, normal, "
-        "over_sparse, own, paired, seeded, signs, sparse, symmetric_signs, tangent_start, "
-        "uniform, xavier."
+        "over_sparse, own, paired, projected, seeded, signs, sparse, symmetric_signs, "
+        "tangent_start, uniform, xavier."
     ),
     ("run", *SMOKE, "--set", "model.activation=power(1.5)"): (
         "Power: k=1.5. Give a whole number of at least 1."
@@ -279,11 +362,10 @@ MISTAKES = {
         "0..3000000000 are 3000000001 values. Give at most 1000000."
     ),
     ("plan", *SMOKE, "--set", "init=sparse(11)"): (
-        "Sparse: s=11 weights a neuron, but there are only 10 inputs. Give s from 1 to 10."
+        "Sparse: s=11 weights per neuron, but there are only 10 inputs. Give s from 1 to 10."
     ),
     ("run", "leaving.py"): (
-        "{folder}/leaving.py cannot be imported: SystemExit: 3. Try `python leaving.py` to see "
-        "where."
+        "{folder}/leaving.py cannot be imported at leaving.py:1: SystemExit: 3."
     ),
     ("run", "PF-1", "--scale", "smoke", "--store", "empty.py"): (
         "The store empty.py is a file. Give a folder by --store."
@@ -295,16 +377,21 @@ MISTAKES = {
 }
 
 
+# Of each way to fail one in a new process: in petridish, in a user's file, in Typer.
+APART = (("run", "PF-9"), ("run", "leaving.py"), ("run",))
+
+
 @pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
 def test_a_mistake_gets_one_line_and_exit_code_2(
-    arguments: tuple[str, ...], petridish: Command, filled: Path, tmp_path: Path
+    arguments: tuple[str, ...], petridish: Command, inside: Command, filled: Path, tmp_path: Path
 ) -> None:
     """What was wrong, what was given, what to do; nothing else is printed, nothing is changed."""
+    command = petridish if arguments in APART else inside
     (tmp_path / "broken.py").write_text("import no_such_module\n", encoding="utf-8")
     (tmp_path / "empty.py").write_text("SWEEP = None\n", encoding="utf-8")
     (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
     before = Store(filled).shards()
-    done = petridish(*arguments)
+    done = command(*arguments)
 
     sentence = MISTAKES[arguments].replace("{folder}", str(tmp_path.resolve()))
     assert done.stderr == f"petridish: {sentence}\n"
@@ -313,7 +400,7 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     assert Store(filled).shards() == before
 
 
-def test_a_torn_shard_costs_only_its_own_runs(petridish: Command, filled: Path) -> None:
+def test_a_torn_shard_costs_only_its_own_runs(inside: Command, filled: Path) -> None:
     """Every command names it and ends with 2; `run` trains its runs again; `compact` heals."""
     store = Store(filled)
     runs = len(store.read().table)
@@ -321,7 +408,7 @@ def test_a_torn_shard_costs_only_its_own_runs(petridish: Command, filled: Path) 
     torn.write_bytes(torn.read_bytes()[:500])
     lost = runs - len(store.read().table)
     line = (
-        f"petridish: The shard s/{torn.name} is torn (500 bytes) and was passed over; its runs "
+        f"petridish: The shard s/{torn.name} is torn (500 bytes) and was skipped; its runs "
         "count as not done. `petridish store compact` sets it aside.\n"
     )
 
@@ -330,18 +417,18 @@ def test_a_torn_shard_costs_only_its_own_runs(petridish: Command, filled: Path) 
         ("store", "export", "--store", "s", "--out", "runs.csv"),
         ("plan", *SMOKE),
     ):
-        done = petridish(*command)
+        done = inside(*command)
         assert (done.returncode, done.stderr) == (2, line)
-    run = petridish("run", *SMOKE, "--json")
+    run = inside("run", *SMOKE, "--json")
     assert (run.returncode, run.stderr) == (2, line)
     assert json.loads(run.stdout)["summary"]["done"] == lost > 0
-    compact = petridish("store", "compact", "--store", "s")
+    compact = inside("store", "compact", "--store", "s")
     assert compact.returncode == 0
     assert compact.stdout == f"s: {runs} runs in 1 shards\n"
-    assert petridish("verdicts", *SMOKE).returncode == 0
+    assert inside("verdicts", *SMOKE).returncode == 0
 
 
-def test_a_newer_shard_stops_every_command(petridish: Command, filled: Path) -> None:
+def test_a_newer_shard_stops_every_command(inside: Command, filled: Path) -> None:
     """One line, exit code 2, before anything is trained."""
     import polars as pl
 
@@ -360,42 +447,76 @@ def test_a_newer_shard_stops_every_command(petridish: Command, filled: Path) -> 
     )
 
     for command in (("run", *SMOKE), ("verdicts", *SMOKE), ("store", "check", "--store", "s")):
-        done = petridish(*command)
+        done = inside(*command)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
 
 
-def test_exports_and_checks(petridish: Command, filled: Path, tmp_path: Path) -> None:
+def test_exports_and_checks(inside: Command, filled: Path, tmp_path: Path) -> None:
     """Counts on standard output."""
     runs = len(Store(filled).read().table)
-    export = petridish("store", "export", "--store", "s", "--out", "runs.csv")
-    check = json.loads(petridish("store", "check", "--store", "s", "--json").stdout)
+    export = inside("store", "export", "--store", "s", "--out", "runs.csv")
+    check = json.loads(inside("store", "check", "--store", "s", "--json").stdout)
 
     assert export.stdout == f"{runs} runs written to runs.csv\n"
     assert len((tmp_path / "runs.csv").read_text(encoding="utf-8").splitlines()) == runs + 1
     assert (check["runs"], check["problems"]) == (runs, [])
 
 
-def test_bench_measures_its_documented_rows(petridish: Command) -> None:
+def test_bench_measures_its_documented_rows(
+    inside: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """{machine, rows: [{n, width, engine, model_steps_per_second, ratio_to_naive}], store}.
 
-    How large the ratios are is for `petridish bench` to say: beside a busy neighbour a test that
-    asked for them would fail by chance.
+    Of one shape, one core and three engines, because each starts a process per core. How large the
+    ratios are is for `petridish bench` to say: beside a busy neighbour a test that asked for them
+    would fail by chance.
     """
-    done = petridish("bench", "--quick", "--json", timeout=300)
+    core = min(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {core})
+    monkeypatch.setattr("petridish.bench.SHAPES", ((50, 100),))
+    everyone = rivals(50, 100)
+    chosen = [each for each in everyone if each.key in ("naive", "torch", "native")]
+    monkeypatch.setattr("petridish.bench.turns.rivals", lambda n, width: chosen)
+    done = inside("bench", "--quick", "--json")
     found = json.loads(done.stdout)
     rows = {(row["n"], row["width"], row["engine"]): row for row in found["rows"]}
 
     assert found["machine"]["cores"] >= 1
-    for n, width in ((50, 10), (50, 100)):
-        assert rows[n, width, "naive"]["model_steps_per_second"] > 0
-        assert rows[n, width, "torch"]["ratio_to_naive"] > 0
+    assert rows[50, 100, "naive"]["model_steps_per_second"] > 0
+    assert rows[50, 100, "torch"]["ratio_to_naive"] > 0
+    assert rows.keys() == {(50, 100, each.key) for each in chosen}
+    assert {each.key for each in everyone} > {each.key for each in chosen}
     assert found["store"]["seconds"] > 0
     assert {row["width"] for row in found["tables"]} == {1000, 3000}
     assert all(row["share_of_sgemm"] > 0 for row in found["tables"])
 
 
-def test_the_version_is_the_packages(petridish: Command) -> None:
+def test_the_version_is_the_packages(inside: Command) -> None:
     """`petridish --version`."""
     from petridish import __version__
 
-    assert petridish("--version").stdout == f"{__version__}\n"
+    assert inside("--version").stdout == f"{__version__}\n"
+
+
+def test_the_demo_trains_as_many_networks_as_its_help_says(inside: Command) -> None:
+    """The number is that of the sweep."""
+    sweep = EXPERIMENTS["PF-1"].sweep("demo")
+
+    assert f"Train {len(sweep)} networks" in inside("demo", "--help").stdout
+
+
+def test_the_demo_says_and_notes_what_the_other_commands_do(
+    inside: Command, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside a verdict is printed; seeds added later are known to follow a verdict."""
+    smoke = find_sweep("PF-1", "smoke")
+    monkeypatch.setattr("petridish.cli.demo.find_sweep", lambda *_: smoke)
+    done = inside("demo", "--store", "s", "--out", "pictures")
+    beside = [line for line in done.stdout.splitlines() if line.startswith("    → ")]
+
+    assert done.returncode == 0
+    assert beside
+    assert set(beside) == {
+        line for line in inside("verdicts", *SMOKE).stdout.splitlines() if line.startswith("    → ")
+    }
+    assert {*VerdictsShown(filled, "PF-1", "smoke").judged()} == {*CLAIMS_OF_PF_1}

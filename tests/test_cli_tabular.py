@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,7 @@ import pytest
 from petridish import estimator
 from petridish.compare import methods as fitting
 from petridish.compare.methods import FOREST, GUESS, MLP, methods
+from petridish.errors import UserError
 from tests.conftest import Command, SmokeStore
 
 QUICK = ("--sizes", "30,60", "--repeats", 2, "--jobs", 1)
@@ -76,11 +78,31 @@ def test_compare_tells_what_it_found_and_who_is_ahead(inside: Command, tmp_path:
     errors = [float(line[26:].split()[0]) for line in ranked]
     assert errors == sorted(errors)
     assert any(line.startswith("The sparse MLP ") for line in lines)
-    assert lines[-2] == "Page:  petridish-out/shop.html"
+    assert lines[-2] == "Page:  petridish-out/shop-sold.html"
     assert lines[-1] == (
         "Again: petridish tabular compare shop.csv --target sold --sizes 30,60 --repeats 2 --seed 0"
     )
-    assert (tmp_path / "petridish-out" / "shop.html").exists()
+    assert (tmp_path / "petridish-out" / "shop-sold.html").exists()
+
+
+@pytest.mark.usefixtures("shop")
+def test_the_time_begins_with_the_command(inside: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the libraries are imported."""
+    begun = []
+
+    def note(examples: object, *, started: float, **_: object) -> None:
+        begun.append(started)
+        raise UserError("That is all.")
+
+    monkeypatch.setattr("petridish.compare.compare", note)
+    before = perf_counter()
+    monkeypatch.setattr(
+        "petridish.cli.tabular_compare.import_module", lambda _: begun.append(perf_counter())
+    )
+    inside("tabular", "compare", "shop.csv", "--target", "sold", *QUICK)
+
+    imported, started = begun
+    assert before < started < imported
 
 
 @pytest.mark.usefixtures("quick", "shop")
@@ -98,7 +120,11 @@ def test_the_page_stands_alone(inside: Command, tmp_path: Path) -> None:
     assert not re.search(r"url\((?!#)", page)
     assert "price <b>$" not in page
     assert page.count("price &lt;b&gt;$") == 2  # in the table and on the axis
-    assert page.count("<svg") == page.count("</svg>") == 2
+    assert page.count('<svg class="whole') == page.count("<figcaption>") == 2
+    assert page.count("<svg") == page.count("</svg>")
+    # Beside the panel of each method stand the names of the columns, also where panels stack.
+    panels = re.findall(r'<svg class="panel".*?</svg>\s*</svg>', page, re.DOTALL)
+    assert [panel.count('<use href="#importance"/>') for panel in panels][-2:] == [1, 2]
     for heading in (
         "Ranking with 60 training rows",
         "Learning curves and time per fit",
@@ -145,7 +171,7 @@ def test_json_is_one_document(inside: Command, tmp_path: Path) -> None:
     assert GUESS not in {entry["method"] for entry in found["ranking"]}
     assert set(found["importances"]) == {MLP, FOREST}
     assert sum(found["importances"][MLP].values()) == pytest.approx(1)
-    assert Path(found["page"]) == Path("petridish-out/shop.html")
+    assert Path(found["page"]) == Path("petridish-out/shop-sold.html")
     again = inside(*shlex.split(found["command"])[1:], "--json", "--jobs", 1)
     assert [fit["error"] for fit in json.loads(again.stdout)["fits"]] == [
         fit["error"] for fit in found["fits"]
@@ -292,14 +318,14 @@ def test_bench_prints_tables_and_verdicts(
 ) -> None:
     """At the scale that needs no data: mean errors, times, five verdicts and three figures."""
     scale = ("--scale", "smoke", "--store", smoke_store("PF-6"))
-    done = petridish("tabular", "bench", *scale, timeout=300)
+    done = petridish("tabular", "bench", *scale)
     assert done.returncode == 0, done.stderr
-    for text in ("mean-errors", "seconds", "random_forest", "(2T, paper)", "(RB, paper)"):
+    for text in ("mean-errors", "seconds", "random_forest", "(2T, ours)", "(RB, ours)"):
         assert text in done.stdout
     figures = [line for line in done.stdout.splitlines() if line.endswith(".png")]
     assert len(figures) == 3
     assert all((tmp_path / figure).stat().st_size > 1000 for figure in figures)
-    again = petridish("tabular", "bench", *scale, "--json", timeout=300)
+    again = petridish("tabular", "bench", *scale, "--json")
     found = json.loads(again.stdout)
     assert set(found) == {"id", "scale", "verdicts", "tables"}
     assert {row["method"] for row in found["tables"]["mean-errors"]} == {"mlp", "random_forest"}

@@ -1,4 +1,4 @@
-"""When members stop: the looks, the loss after the best scale, the clock, and what it keeps."""
+"""When members stop: evaluations, the loss after the best scale, the clock, what it keeps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
-from petridish.estimator.clock import Clock, deal_folds, looks, most_steps, scaled_loss, usual_steps
-from petridish.estimator.fitting import HoldOut, Recipe, Sample, Trained, train_members
+from petridish.estimator.clock import (
+    Clock,
+    deal_folds,
+    evaluation_steps,
+    most_steps,
+    scaled_loss,
+    usual_steps,
+)
+from petridish.estimator.fitting import HoldOut, Recipe, TrainedMembers, WeightedRows, train_members
 from petridish.estimator.start import AtData
 from petridish.models import MLP
 
@@ -22,11 +29,11 @@ RECIPE = Recipe(
 )  # fmt: skip
 
 
-def sample(n_rows: int = 64) -> Sample:
+def sample(n_rows: int = 64) -> WeightedRows:
     """Give rows whose class is the sign of a product."""
     x = np.random.default_rng(1).normal(size=(n_rows, 4)).astype(np.float32)
     target = (x[:, :1] * x[:, 1:2] > 0).astype(np.float32)
-    return Sample(x, target, np.ones(n_rows, np.float32))
+    return WeightedRows(x, target, np.ones(n_rows, np.float32))
 
 
 def test_numbers_of_steps() -> None:
@@ -36,9 +43,9 @@ def test_numbers_of_steps() -> None:
 
 
 @given(most=st.integers(1, 10**6))
-def test_looks_grow_by_a_quarter_up_to_the_last(most: int) -> None:
+def test_evaluated_at_grow_by_a_quarter_up_to_the_last(most: int) -> None:
     """From 20 on; a shorter training has one look, at its end."""
-    steps = looks(most)
+    steps = evaluation_steps(most)
 
     assert steps[-1] == most
     assert most <= 20 or steps[0] == 20
@@ -79,22 +86,35 @@ def test_numbers_are_told_by_their_squared_error() -> None:
 
 
 def clock(losses: list[float], *, usual: int = 100, n: float = 1000) -> Clock:
-    """Give a clock that has seen these losses at the first looks."""
+    """Return a clock that has seen these losses at the first evaluations."""
     seen = Clock(usual, n)
-    for step, loss in zip(looks(10**6), losses, strict=False):
-        seen.look(step, loss)
+    for step, loss in zip(evaluation_steps(10**6), losses, strict=False):
+        seen.note(step, loss)
     return seen
 
 
-def test_the_clock_takes_the_lowest_look_and_waits_for_none_later() -> None:
-    """It ends once it has gone 2.5 times as far as its best look, and to the usual steps."""
+def test_the_clock_takes_the_lowest_loss_and_waits_for_none_later() -> None:
+    """It ends once it has gone 2.5 times as far as its best step, and to the usual steps."""
     falling_then_rising = [0.6, 0.5, 0.4, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    steps = looks(10**6)
+    steps = evaluation_steps(10**6)
 
     assert clock(falling_then_rising).best() == steps[3] == 39
     over = [clock(falling_then_rising[:k]).over() for k in range(1, 11)]
     assert over == [step >= 100 for step in steps[:10]]  # 2.5 · 39 comes before 100
     assert not clock(falling_then_rising, usual=20_000).over()
+
+
+def test_patience_is_a_multiple_of_the_best_step() -> None:
+    """With 1.5 the second evaluation after the best is the last, with 2.5 the fifth."""
+    losses = [0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, *[0.2] * 10]
+    steps = evaluation_steps(10**6)
+    for patience, last in ((1.5, 12), (2.5, 15)):
+        one = Clock(200, 1000, patience=patience)
+        for step, loss in zip(steps, losses, strict=False):
+            one.note(step, loss)
+            if one.over():
+                break
+        assert (one.best(), one.steps[-1]) == (steps[10], steps[last])
 
 
 def test_few_rows_leave_the_clock_near_the_usual_steps() -> None:
@@ -103,23 +123,23 @@ def test_few_rows_leave_the_clock_near_the_usual_steps() -> None:
     far = [0.5] * 4 + [0.49] * 3 + [0.5] * 12
 
     assert clock(flat, usual=119).best() == 119
-    assert clock(far, usual=500, n=50).best() == looks(10**6)[14] == 455
-    assert clock(far, usual=500, n=5000).best() in looks(10**6)[4:7]
+    assert clock(far, usual=500, n=50).best() == evaluation_steps(10**6)[14] == 455
+    assert clock(far, usual=500, n=5000).best() in evaluation_steps(10**6)[4:7]
 
 
 def test_a_loss_that_is_not_finite_is_never_best() -> None:
-    """A member that diverges after a good look does not take it away."""
+    """A member that diverges after a good evaluation does not take it away."""
     assert clock([0.5, 0.4, 0.5, float("nan"), float("inf")]).best() == 25
 
 
 def test_what_may_yet_be_best_is_kept() -> None:
-    """The best look at the end is always among those wanted when it was last made up."""
+    """The best step at the end is always among those wanted when it was last made up."""
     rng = np.random.default_rng(0)
     for _ in range(200):
         losses = rng.random(12)
         seen, kept = Clock(100, 1000), set[int]()
-        for step, loss in zip(looks(10**6), losses, strict=False):
-            seen.look(step, loss)
+        for step, loss in zip(evaluation_steps(10**6), losses, strict=False):
+            seen.note(step, loss)
             kept = {*kept, step} & seen.wanted()
             assert seen.best() in kept
         assert len(kept) <= 2
@@ -155,7 +175,7 @@ class Fixed(Clock):
         return {31}
 
 
-def trained(given_rows: Sample, steps: int) -> Trained:
+def trained(given_rows: WeightedRows, steps: int) -> TrainedMembers:
     """Train five members that hold out a quarter each, and keep the weights after 31 steps."""
     hold_out = HoldOut(deal_folds(sample().target[:, 0], 4, 0), 4, Fixed(10**6, 1e9))
     recipe = Recipe(**vars(RECIPE) | {"steps": steps})
@@ -167,7 +187,7 @@ def test_the_weights_kept_are_those_of_the_best_step() -> None:
     kept, ended = trained(sample(), 60), trained(sample(), 31)
 
     assert kept.steps == ended.steps == 31
-    assert (kept.looks, ended.looks) == ([20, 25, 31, 39, 49, 60], [20, 25, 31])
+    assert (kept.evaluated_at, ended.evaluated_at) == ([20, 25, 31, 39, 49, 60], [20, 25, 31])
     assert kept.losses.shape == (6, 5)
     for one, other in zip(kept.weights, ended.weights, strict=True):
         assert np.array_equal(one, other)
@@ -178,7 +198,9 @@ def test_a_member_does_not_learn_from_the_rows_that_it_holds_out() -> None:
     rows = sample()
     fold = deal_folds(rows.target[:, 0], 4, 0)
     other = np.where((fold == 1)[:, None], 1 - rows.target, rows.target)
-    before, after = (trained(Sample(rows.x, y, rows.weight), 31) for y in (rows.target, other))
+    before, after = (
+        trained(WeightedRows(rows.x, y, rows.weight), 31) for y in (rows.target, other)
+    )
     pairs = zip(before.weights[0], after.weights[0], strict=True)
 
     assert [np.array_equal(*pair) for pair in pairs] == [False, True, False, False, False]
@@ -196,12 +218,12 @@ def test_noise_is_left_soon_and_a_clear_table_learned_long() -> None:
     assert noise.n_iter_ <= 2 * usual_steps(400) < min(clear.n_iter_, numbers.n_iter_)
     for fitted in (noise, clear, numbers):
         assert fitted.validation_loss_curve_ is not None
-        assert fitted.looks_.shape == fitted.loss_curve_.shape
-        assert fitted.looks_.shape == fitted.validation_loss_curve_.shape
-        assert fitted.n_iter_ in fitted.looks_
+        assert fitted.evaluated_at_.shape == fitted.loss_curve_.shape
+        assert fitted.evaluated_at_.shape == fitted.validation_loss_curve_.shape
+        assert fitted.n_iter_ in fitted.evaluated_at_
     whole = SparseMLPClassifier(**choices, early_stopping=False).fit(x, x[:, 0] > 0)
     assert whole.validation_loss_curve_ is None
-    assert whole.n_iter_ == whole.looks_[-1] == usual_steps(400)
+    assert whole.n_iter_ == whole.evaluated_at_[-1] == usual_steps(400)
 
 
 def test_few_rows_are_all_learned_from() -> None:

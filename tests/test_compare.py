@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
+import warnings
+from concurrent.futures import Future
 from dataclasses import replace
+from os import getpid, kill
 from pathlib import Path
+from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +19,11 @@ import polars as pl
 import pytest
 
 from petridish import estimator
-from petridish.compare import comparison, examine, read_table
+from petridish.compare import comparison, course, examine, read_table
 from petridish.compare import methods as fitting
 from petridish.compare.comparison import compare
-from petridish.compare.describe import Examples
-from petridish.compare.methods import FOREST, GUESS, MLP, Fit, fit_one, methods
+from petridish.compare.describe import NumericTable
+from petridish.compare.methods import FOREST, GUESS, MLP, MethodFit, fit_one, methods
 from petridish.compare.splits import divide
 from petridish.errors import UserError
 from tests.messy_tables import messy
@@ -89,7 +95,7 @@ def test_a_failing_library_is_a_result() -> None:
 def test_a_guess_errs_on_all_but_the_most_frequent_class() -> None:
     """Which is what methods have to beat."""
     y = np.array([0] * 60 + [1] * 40)
-    examples = Examples(("x",), np.array([False]), np.zeros((100, 1)), y, ("a", "b"))
+    examples = NumericTable(("x",), np.array([False]), np.zeros((100, 1)), y, ("a", "b"))
 
     assert fit_one(examples, GUESS, 50, 0, seed=0).error == pytest.approx(0.4)
 
@@ -132,7 +138,7 @@ def test_a_shuffled_column_hurts_if_it_matters(monkeypatch: pytest.MonkeyPatch) 
     x = rng.normal(size=(400, 3))
     x[:, 2] = np.where(rng.random(400) < 0.2, np.nan, x[:, 2])
     y = (x[:, 1] > 0).astype(np.int64)
-    examples = Examples(("a", "b", "c"), np.zeros(3, bool), x, y, ("no", "yes"))
+    examples = NumericTable(("a", "b", "c"), np.zeros(3, bool), x, y, ("no", "yes"))
 
     fit = fit_one(examples, FOREST, 300, 0, seed=0, shuffle=True)
     assert fit.importance is not None
@@ -168,13 +174,36 @@ def test_the_same_seed_gives_the_same_errors_whatever_the_processes() -> None:
     assert shuffled == [(60, 1)]
 
 
+def test_libraries_say_nothing_during_a_fit(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Their warnings, prints and logs would be drawn into the progress bar."""
+    guess = methods()[GUESS]
+
+    def loud(*given: Any) -> Any:
+        warnings.warn("not converged", UserWarning, stacklevel=1)
+        logging.getLogger("library").warning("slow")
+        print("hello")
+        return guess.build(*given)
+
+    monkeypatch.setattr(fitting, "methods", lambda: {GUESS: replace(guess, build=loud)})
+    x = np.arange(60.0)[:, None]
+    table = NumericTable(("x",), np.array([False]), x, np.arange(60) % 2, ("a", "b"))
+    fitting.warm_up(GUESS)
+    found = fit_one(table, GUESS, 20, 0, seed=0)
+
+    assert not found.failure
+    assert capfd.readouterr() == ("", "")
+
+
 def test_two_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors are a matter of seeds, not of where a fit runs."""
     few = {name: methods()[name] for name in ("HistGradientBoosting", "linear model", GUESS)}
     monkeypatch.setattr(comparison, "methods", lambda: few)
+    monkeypatch.setattr(course, "methods", lambda: few)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2))
-    examples = Examples(
+    examples = NumericTable(
         ("a", "b"), np.zeros(2, bool), x, (x[:, 0] > 0).astype(np.int64), ("no", "yes")
     )
     one, two = (compare(examples, sizes=(20,), repeats=2, seed=1, jobs=jobs) for jobs in (1, 2))
@@ -184,64 +213,195 @@ def test_two_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def clockwork(monkeypatch: pytest.MonkeyPatch) -> Examples:
+def clockwork(monkeypatch: pytest.MonkeyPatch) -> NumericTable:
     """Let a fit take a thousandth of a second a row, by a clock that only fits move."""
     now = [0.0]
 
-    def fit(examples: Examples, name: str, size: int, repeat: int, **_: Any) -> Fit:
+    def fit(examples: NumericTable, name: str, size: int, repeat: int, **_: Any) -> MethodFit:
         now[0] += size / 1000
-        return Fit(name, size, repeat, 0.5, 0.5, size / 1000, size / 1000)
+        return MethodFit(name, size, repeat, 0.5, 0.5, size / 1000, size / 1000)
 
-    monkeypatch.setattr(comparison, "fit_one", fit)
-    monkeypatch.setattr(comparison._Course, "spent", lambda _: now[0])
+    monkeypatch.setattr(course, "fit_one", fit)
+    monkeypatch.setattr(course, "warm_up", lambda _: None)
+    for module in (comparison, course):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     y = np.arange(1500) % 2
-    return Examples(("x",), np.array([False]), np.zeros((1500, 1)), y, ("a", "b"))
+    return NumericTable(("x",), np.array([False]), np.zeros((1500, 1)), y, ("a", "b"))
 
 
-def test_sizes_that_time_does_not_allow_are_left_out(clockwork: Examples) -> None:
-    """A repeat of 50, 100, 400 and 1200 rows takes 1.75 s a method; without the last, 0.55 s.
+def test_the_largest_size_that_time_allows_is_ranked(clockwork: NumericTable) -> None:
+    """A repeat of 50, 100, 400 and 1200 rows takes 0.05 to 1.2 s per method.
 
-    The fewest repeats of all four are done in their time; in less, those of the first three.
+    Fits begin with two repeats of 400 rows. Three repeats of the largest size decide; smaller ones
+    are left out where time is short.
     """
-    whole = 1.75 * len(methods()) * comparison.FEWEST_REPEATS
-    enough = compare(clockwork, seconds=1.001 * whole, jobs=1)
-    less = compare(clockwork, seconds=0.999 * whole, jobs=1)
+    most = len(methods()) * (2 * 0.4 + 3 * 1.2) / (1 - course.PAGE_SHARE)
+    whole = compare(clockwork, seconds=2 * most, jobs=1)
+    enough = compare(clockwork, seconds=1.01 * most, jobs=1)
+    less = compare(clockwork, seconds=0.5 * most, jobs=1)
 
-    assert enough.sizes == (50, 100, 400, 1200)
-    assert enough.repeats == 3
-    assert less.sizes == (50, 100, 400)
+    assert (whole.sizes, whole.limit) == ((50, 100, 400, 1200), None)
+    assert (enough.sizes, enough.repeats, enough.limit) == ((1200,), 3, None)
+    assert enough.notes[0] == (
+        "Training parts of 50, 100, 400 rows left out, to have time for 1,200; a longer --seconds "
+        "includes them."
+    )
+    assert {fit.size for fit in enough.fits} == {1200}
+    assert (less.sizes[-1], less.limit) == (400, 0.5 * most)
     assert less.notes[0] == (
         f"Training parts of 1,200 rows left out: 3 repeats of them would take longer than "
-        f"{0.999 * whole:g} s; a longer --seconds includes them."
+        f"{0.5 * most:g} s; a longer --seconds includes them."
     )
 
 
-def test_two_sizes_are_always_done(clockwork: Examples) -> None:
-    """However short the time, with the fewest repeats."""
+@pytest.mark.parametrize("seconds", [3.0, 5.0, 10.0, 20.0, 40.0, 60.0, 100.0])
+def test_the_time_is_kept(seconds: float, clockwork: NumericTable) -> None:
+    """Fits end before the page is due, whatever the time."""
+    found = compare(clockwork, seconds=seconds, jobs=1)
+
+    assert found.seconds <= seconds - min(0.15 * seconds, 5.0)
+    assert found.repeats >= 2
+
+
+def test_sizes_between_are_passed_over_where_time_is_short(
+    clockwork: NumericTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fit of 1 s whatever its rows: three repeats of the whole table, none of what lies between.
+
+    One repeat of 400 rows too would have left too little time for the largest.
+    """
+    usual = vars(course)["fit_one"]
+
+    def steady(examples: NumericTable, name: str, size: int, repeat: int, **_: Any) -> MethodFit:
+        fit: MethodFit = usual(examples, name, 1000, repeat)
+        return replace(fit, size=size)
+
+    monkeypatch.setattr(course, "fit_one", steady)
+    monkeypatch.setattr(course, "GROWTH", (0.0, 0.0, 1.2))
+    seconds = len(methods()) * 5.5 / (1 - course.PAGE_SHARE)
+    found = compare(clockwork, seconds=seconds, jobs=1)
+
+    assert (found.sizes, found.repeats) == ((1200,), 3)
+    assert found.notes[0] == (
+        "Training parts of 50, 100, 400 rows left out, to have time for 1,200; a longer --seconds "
+        "includes them."
+    )
+
+
+def test_a_size_that_took_longer_than_expected_is_left_out(
+    clockwork: NumericTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where not even a second repeat of it fits: the time is kept."""
+    usual = vars(course)["fit_one"]
+
+    def slow(examples: NumericTable, name: str, size: int, repeat: int, **more: Any) -> MethodFit:
+        for _ in range(8 if size == 1200 else 1):
+            fit: MethodFit = usual(examples, name, size, repeat, **more)
+        return fit
+
+    monkeypatch.setattr(course, "fit_one", slow)
+    seconds = len(methods()) * 3 * 1.75 / 0.8
+    found = compare(clockwork, seconds=seconds, jobs=1)
+
+    assert (found.sizes[-1], found.limit) == (400, seconds)
+    assert {fit.size for fit in found.fits} == set(found.sizes)
+    assert found.notes[0].startswith("Training parts of 1,200 rows left out: 3 repeats of them ")
+
+
+def test_however_short_the_time_two_repeats_are_made(clockwork: NumericTable) -> None:
+    """Of one size and the quickest methods: a single repeat has no interval."""
     found = compare(clockwork, seconds=0.001, jobs=1)
+    quickest = list(methods())[-course.LEAST_METHODS :]
+    others = ", ".join(name for name in methods() if name not in quickest)
 
-    assert (found.sizes, found.repeats) == ((50, 100), 3)
-    assert [note.partition(" rows left out")[0] for note in found.notes] == [
-        "Training parts of 400, 1,200",
-        "3 of 10 repeats made in the time of 0.001 s; a longer --seconds gives more, and narrower "
+    assert (found.sizes, found.repeats, found.methods) == ((400,), 2, quickest)
+    assert found.notes == (
+        "Training parts of 50, 100, 1,200 rows left out: 3 repeats of them would take longer than "
+        "0.001 s; a longer --seconds includes them.",
+        f"Left out for want of time: {others}; a --seconds longer than 0.001 includes more.",
+        "2 of 10 repeats made in the time of 0.001 s; a longer --seconds gives more, and narrower "
         "intervals.",
+    )
+
+
+@pytest.mark.parametrize("at", [400, 1200])
+def test_what_runs_when_the_time_is_up_is_cut_off(
+    at: int, clockwork: NumericTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that never ends is left out; one that does not end at a larger size, that size."""
+
+    class Endless(course._Here):
+        """Carries out all but a network's fits to `at` rows, which take forever."""
+
+        def submit(self, fn: Any, /, *work: Any, **options: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            if work[:2] == (MLP, at):
+                fn(MLP, 10**6, 0)  # which moves the clock
+                return future
+            return super().submit(fn, *work, **options)
+
+    monkeypatch.setattr(course, "_Here", Endless)
+    found = compare(clockwork, seconds=100.0, jobs=1)
+
+    assert (found.sizes, found.limit, found.repeats) == ((400,), 100.0, 2)
+    assert (MLP in found.methods) == (at == 1200)
+    assert any(note.startswith(f"Left out for want of time: {MLP}; ") for note in found.notes) == (
+        at == 400
+    )
+    assert all(len(found.at(name, 400)) == 2 for name in found.methods)
+
+
+def test_a_repeat_that_was_cut_off_in_between_is_left_out(clockwork: NumericTable) -> None:
+    """A long fit may be cut off when later ones have ended: methods share their repeats."""
+    found = course.Course(
+        examples=clockwork,
+        sizes=(400,),
+        repeats=5,
+        seconds=60.0,
+        seed=0,
+        jobs=2,
+        show=lambda *_: None,
+        started=0.0,
+        shorten=False,
+    )
+    found.grid, found.first = found.sizes, 400
+    found.fits = [
+        MethodFit(name, 400, repeat, 0.5, 0.5, 0.4, 0.4)
+        for name in methods()
+        for repeat in range(4)
+        if (name, repeat) != (MLP, 2)
     ]
+    found._keep_whole()
+
+    assert found.repeats == 3
+    assert {fit.repeat for fit in found.fits} == {0, 1, 3}
+    assert len(found.fits) == 3 * len(methods())
 
 
-def test_repeats_end_with_the_time(clockwork: Examples) -> None:
+def test_processes_are_ended_with_the_comparison(clockwork: NumericTable) -> None:
+    """Also while a fit is under way: a worker that sleeps is gone at once."""
+    with course._workers(2, clockwork) as (workers, _):
+        asleep = workers.submit(sleep, 10**6)
+        process = workers.submit(getpid).result()
+    assert not asleep.done() or asleep.exception() is not None
+    with pytest.raises(ProcessLookupError):
+        kill(process, 0)
+
+
+def test_repeats_end_with_the_time(clockwork: NumericTable) -> None:
     """As many as end early enough, of ten; said in a note."""
-    one = len(methods()) * 1.75
-    found = compare(clockwork, seconds=7.5 * one, jobs=1)
+    seconds = 7.5 * len(methods()) * 1.75 + course.PAGE_SECONDS
+    found = compare(clockwork, seconds=seconds, jobs=1)
 
     assert found.repeats == 7
     assert len(found.fits) == 7 * 4 * len(methods())
     assert found.notes == (
-        f"7 of 10 repeats made in the time of {7.5 * one:g} s; a longer --seconds gives more, and "
+        f"7 of 10 repeats made in the time of {seconds:g} s; a longer --seconds gives more, and "
         "narrower intervals.",
     )
 
 
-def test_what_is_asked_for_is_done(clockwork: Examples) -> None:
+def test_what_is_asked_for_is_done(clockwork: NumericTable) -> None:
     """Repeats and sizes that were named are carried out, whatever the time."""
     found = compare(clockwork, sizes=(700, 1200), repeats=30, jobs=1)
 
@@ -268,7 +428,7 @@ def test_what_is_asked_for_is_done(clockwork: Examples) -> None:
     ],
 )
 def test_bad_options_get_one_sentence(
-    options: dict[str, Any], sentence: str, clockwork: Examples
+    options: dict[str, Any], sentence: str, clockwork: NumericTable
 ) -> None:
     """Before anything is fitted."""
     with pytest.raises(UserError) as found:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.compare import Comparison, examine, findings, standings
-from petridish.compare.describe import Examples
-from petridish.compare.methods import FOREST, GUESS, MLP, Fit
-from petridish.compare.ranking import Measure, corrected_interval
+from petridish.compare.describe import NumericTable
+from petridish.compare.methods import FOREST, GUESS, MLP, MethodFit
+from petridish.compare.ranking import ErrorFormat, corrected_interval
 from petridish.compare.splits import (
     MOST_TEST,
     MOST_TRAINING,
@@ -162,13 +162,13 @@ def test_the_correction_keeps_its_level_where_students_does_not() -> None:
 def invented(errors: dict[str, dict[int, list[float]]], **changes: Any) -> Comparison:
     """Give a comparison with these errors by method, size and repeat."""
     fits = tuple(
-        Fit(name, size, repeat, error, 1 - error, 0.5, 0.5)
+        MethodFit(name, size, repeat, error, 1 - error, 0.5, 0.5)
         for name, sizes in errors.items()
         for size, values in sizes.items()
         for repeat, error in enumerate(values)
     )
     sizes = tuple(next(iter(errors.values())))
-    examples = Examples(
+    examples = NumericTable(
         ("x",), np.array([False]), np.zeros((100, 1)), np.arange(100) % 2, ("a", "b")
     )
     found = Comparison(
@@ -224,6 +224,15 @@ def test_findings_say_when_the_network_loses() -> None:
         "Against the best of the others at each size it is better at 50; worse at 80 training "
         "rows.",
     ]
+
+
+def test_the_headline_says_what_the_time_allowed() -> None:
+    """Where larger training parts were left out."""
+    world = replace(invented(WORLD), limit=10.0)
+
+    assert findings(world, described())[0].startswith(
+        f"With {world.sizes[-1]:,} training rows, the most that 10 s allow, "
+    )
 
 
 def test_findings_say_when_the_network_wins_or_ties() -> None:
@@ -298,11 +307,11 @@ def test_errors_are_written_with_sensible_digits(guess: float, value: float, wri
     world = invented({GUESS: {50: [guess] * 4}})
     examples = replace(world.examples, y=np.linspace(0, 1, 100), classes=())
 
-    assert Measure.of(replace(world, examples=examples)).write(value) == written
+    assert ErrorFormat.of(replace(world, examples=examples)).write(value) == written
 
 
 def test_no_difference_has_no_minus() -> None:
     """A difference that rounds to 0 is +0.0, from either side."""
-    measure = Measure(classified=True)
+    measure = ErrorFormat(classified=True)
 
     assert [measure.difference(value) for value in (-1e-6, 0.0, -0.02)] == ["+0.0", "+0.0", "-2.0"]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petridish.compare import examine, read_table
-from petridish.compare.values import write_number
+from petridish.compare.cleaning import clean, write_number
 from petridish.errors import UserError
 from tests.messy_tables import messy
 
@@ -482,4 +482,48 @@ def test_what_may_mislead_is_noted() -> None:
         "under the curve (AUC) as well.",
         "Rows are divided at random, not by date: where the future differs from the past, errors "
         "on it may be larger.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers", "note"),
+    [
+        (["$1,000.50", "-$3.2", "$17"], [1000.5, -3.2, 17.0], "$1,000.50 is 1000.5"),
+        (["1.000,50 €", "3,25 €", "1.037 €"], [1000.5, 3.25, 1037.0], "1.000,50 € is 1000.5"),
+        (["12.5 %", "3%", "100 %"], [12.5, 3.0, 100.0], "12.5 % is 12.5"),
+        (["1,037", "12", "3,000,000"], [1037.0, 12.0, 3e6], "1,037 is 1037"),
+        (["EUR 1,200", "EUR 3", ".5"], [1200.0, 3.0, 0.5], "EUR 1,200 is 1200"),
+        (["1,5", "2,25", "3"], [1.5, 2.25, 3.0], "1,5 is 1.5"),
+        (["(2,346)", "12", "(3.5)"], [-2346.0, 12.0, -3.5], "(2,346) is -2346"),
+        (["($2,346.10)", "$12", "$(7)"], [-2346.1, 12.0, -7.0], "($2,346.10) is -2346.1"),
+    ],
+)
+def test_money_percent_and_grouped_digits_are_numbers(
+    texts: list[str], numbers: list[float], note: str
+) -> None:
+    """And the note shows how one of them was read."""
+    found = clean(pl.Series("price", [*texts, *map(str, range(20))]), "the table")
+
+    assert found.kind == "number"
+    assert found.series[:3].to_list() == numbers
+    assert found.note == f"price read as numbers: {note}."
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["$5", "5 €", "7"], ["12.05.2024", "13.05.2024", "1"], ["12 34", "56 78", "9"], ["1,00,0"]],
+)
+def test_other_texts_with_digits_stay_texts(texts: list[str]) -> None:
+    """Amounts in two units, dates and numbers in pieces are no quantity."""
+    found = clean(pl.Series("c", [*texts, *map(str, range(20))] * 20), "the table")
+
+    assert found.kind == "words" or found.series[0] is None
+
+
+def test_odd_texts_among_prices_are_named(tmp_path: Path) -> None:
+    """As among other numbers."""
+    column = pl.Series("price", [f"${i},000" for i in range(1, 40)] + ["ask"])
+
+    assert clean(column, "the table").note == (
+        "price read as numbers: $1,000 is 1000; missing where it says 'ask' (1 row)."
     )

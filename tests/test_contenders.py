@@ -21,10 +21,6 @@ from petridish.choices import describe, parse
 from petridish.errors import UserError
 from petridish.estimator import contenders
 from petridish.estimator.contenders import (
-    CONTENDERS,
-    FOREST_GRID,
-    FOREST_LAPTOP,
-    SEARCH,
     Contender,
     HistGradientBoosting,
     LightGBM,
@@ -35,8 +31,9 @@ from petridish.estimator.contenders import (
     TabM,
     XGBoost,
 )
+from petridish.estimator.rival_settings import FOREST_GRID, FOREST_LAPTOP, SEARCH
 from petridish.models import Model, parameters_of
-from petridish.store.columns import to_table
+from petridish.store.schema import to_table
 from petridish.tasks import Domain, Reals, SparseParity, Values
 from petridish.tasks.table import Table, find_table
 from petridish.training import (
@@ -50,6 +47,7 @@ from petridish.training import (
     run_key,
 )
 from petridish.training.engines.fit import train
+from tests.cell_tables import CONTENDERS
 from tests.domains import bits
 
 HAS_PYTABKIT = importlib.util.find_spec("pytabkit") is not None
@@ -363,7 +361,7 @@ def test_defaults_are_their_libraries() -> None:
         (RandomForest(), RandomForestClassifier, set()),
         (HistGradientBoosting(), HistGradientBoostingClassifier, set()),
         (LightGBM(), LGBMClassifier, {"sampled"}),
-        (SparseMLP(), SparseMLPClassifier, set()),
+        (SparseMLP(), SparseMLPClassifier, {"patience"}),  # that of the runs that are stored
     ):
         theirs = inspect.signature(kind).parameters
         ours = {part.name: getattr(model, part.name) for part in fields(model)}
@@ -503,14 +501,14 @@ def test_a_runs_name_holds_its_table(field: str) -> None:
 
 
 def test_a_fit_leaves_no_thread_behind() -> None:
-    """Fits one after another end with as many threads as the first."""
+    """After the first fit of a kind, another adds none."""
     x, y, x_test, _ = sample(40)
     model = QUICK[-1]
     model.fit_predict(x, y, x_test, seed=0, n_classes=2)
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     model.fit_predict(x, y, x_test, seed=1, n_classes=2)
 
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 def test_the_module_is_light() -> None:

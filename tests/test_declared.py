@@ -14,16 +14,20 @@ from petridish.experiment import Experiment
 from petridish.publish.records import slim
 from petridish.rules import (
     AtEnd,
+    Beats,
     BestOf,
     Claim,
     Each,
     Finding,
     Judges,
+    Mean,
+    Measure,
     Median,
     NeverDecreases,
-    Paired,
+    PairedBySeed,
     RatioOfMedians,
     Rule,
+    Share,
     Sides,
     Solved,
     SolvedAt,
@@ -32,6 +36,7 @@ from petridish.rules import (
     nothing,
 )
 from petridish.rules.declared import columns_of_run
+from petridish.rules.measures import Floats
 from petridish.store import Store
 from petridish.sweeps import Arms, FindThreshold, Sweep, run_sweep
 from petridish.tasks import SparseParity
@@ -47,7 +52,7 @@ SPEC = RunSpec(
 WATCHED = replace(
     SPEC, evaluation=replace(SPEC.evaluation, curves=True, weights=True, instruments=("movement",))
 )
-CURVED = ("PF-3", "HP-2", "HP-6", "HP-7", "HP-10", "HP-12", "FE-2")
+CURVED = ("PF-3", "HP-2", "HP-6", "HP-7", "HP-10", "FE-2")
 
 
 def experiment(rule: Judges, sweep: Sweep) -> Experiment:
@@ -64,13 +69,90 @@ class Own:
         return nothing("nothing", f"{table.columns} {level}")
 
 
+@dataclass(frozen=True)
+class Undeclared(Measure):
+    """A measure of one's own that reads more than it says."""
+
+    columns = ("outcome",)
+    label = "norm"
+
+    def of(self, table: pl.DataFrame) -> Floats:
+        """Read a curve."""
+        return table["curve.norm"].list.last().to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            Rule(Solved(), Each(), Share(), above=0.5),
+            "The sweep has 2 values of data.m, and its rule counts runs of all of them as seeds. "
+            "Lay them apart by the layout, take the best by best_over=('data.m',), or choose one "
+            "by only={'data.m': …}.",
+        ),
+        (
+            Rule(Solved(), Each(only={"data.m": 100}), Share(), above=0.5),
+            "No run of this sweep has data.m = 100, of which its rule speaks. Known: 32.0, 64.0.",
+        ),
+        (
+            Rule(Solved(), PairedBySeed("uniform", "sparse(3)", along="init"), Mean(), above=0.0),
+            "No run of this sweep has init = sparse(3), of which its rule speaks. Known: uniform.",
+        ),
+        (
+            Beats("init", "sparse(2)", "uniform"),
+            "No run of this sweep has init = sparse(2), of which its rule speaks. Known: uniform.",
+        ),
+        (
+            NeverDecreases(along="model.widht"),
+            "There is no column 'model.widht' among the runs of this sweep, which its rule reads. "
+            "Did you mean model.width?",
+        ),
+        (
+            Rule(Undeclared(), Each(("data.m",)), Median(), above=0.5),
+            "The measure «norm» reads the column 'curve.norm' and declares outcome. Name it in "
+            "`columns`.",
+        ),
+        (
+            Rule(Solved(), Each(best_over=("training.rate",)), Share(), above=0.5),
+            "There is no column 'training.rate' among the runs of this sweep, which its rule "
+            "reads. ",
+        ),
+    ],
+)
+def test_values_columns_and_settings_are_checked_before_training(
+    rule: Judges, message: str
+) -> None:
+    """A claim that could never be decided is a mistake, not undecided."""
+    sweep = Sweep(SPEC, {"data.m": (32, 64), "seed": range(4)})
+    with pytest.raises(UserError) as error:
+        experiment(rule, sweep).check(sweep)
+
+    assert str(error.value).startswith(f"own (a): {message}")
+
+
+def test_what_a_claim_names_may_be_left_out_by_a_user() -> None:
+    """`--set data.m=32` of a claim about 64: the value is declared, and its verdict is open."""
+    sweep = Sweep(SPEC, {"data.m": (32, 64), "seed": range(4)})
+    rules: list[Rule] = [
+        Rule(Solved(), Each(only={"data.m": range(64, 65)}), Share(), above=0.5),
+        Rule(Solved(), Each(best_over=("data.m",)), Share(), above=0.5),
+        Rule(Solved(), Each(("data.m",)), Share(), above=0.5),
+    ]
+    for rule in rules:
+        experiment(rule, sweep).check(sweep)
+        experiment(rule, sweep).check(sweep.narrowed(["m=32"]))
+        experiment(rule, sweep).check(
+            sweep.narrowed(["lr=0.1,0.3"])
+        )  # a further axis is no mistake
+
+
 def test_claims_about_what_is_not_there_are_refused() -> None:
     """An arm, a column, arms of a sweep that has none: one line, with the nearest name."""
     plain = Sweep(SPEC, {"seed": range(2)})
     arms = Arms({"plain": plain, "watched": Sweep(WATCHED, {"seed": range(2)})})
     mistakes: dict[str, tuple[Judges, Sweep]] = {
         "own (a): There is no arm called 'plane'. Did you mean plain?": (
-            Rule(AtEnd("test_error"), Paired("watched", "plane"), Median(), below=0.0),
+            Rule(AtEnd("test_error"), PairedBySeed("watched", "plane"), Median(), below=0.0),
             arms,
         ),
         "own (a): The rule speaks of arms, and the sweep has none. Declare it as "
@@ -93,7 +175,9 @@ def test_claims_about_what_is_not_there_are_refused() -> None:
         with pytest.raises(UserError) as refusal:
             experiment(rule, sweep).check(sweep)
         assert str(refusal.value) == message
-    experiment(Rule(Solved(), Paired("plain", "watched"), Median(), above=0.0), arms).check(arms)
+    experiment(Rule(Solved(), PairedBySeed("plain", "watched"), Median(), above=0.0), arms).check(
+        arms
+    )
 
 
 def test_restarts_are_not_seeds() -> None:
@@ -130,12 +214,12 @@ def test_what_a_search_takes_for_granted_is_not_judged_from_it() -> None:
     part = Sweep(SPEC, {"seed": range(2)}, (search,))
     along_m: list[Judges] = [
         Rule(Solved(), Trend("data.m", within=("task.n",)), Median(), above=0.0),
-        Rule(Solved(), Paired(32.0, 16.0, along="data.m"), Median(), above=0.0),
-        Rule(SolvedAt(), Sides(32.0, 16.0, along="data.m"), RatioOfMedians(), below=1.0),
+        Rule(Solved(), PairedBySeed(32.0, 16.0, "data.m", ("task.n",)), Median(), above=0.0),
+        Rule(SolvedAt(), Sides(32.0, 16.0, "data.m", ("task.n",)), RatioOfMedians(), below=1.0),
         NeverDecreases(along="data.m", within=("task.n",)),
     ]
     others: list[Judges] = [
-        Rule(Solved(), Paired(9, 8, along="task.n", within=("data.m",)), Median(), below=0.0),
+        Rule(Solved(), PairedBySeed(9, 8, along="task.n", within=("data.m",)), Median(), below=0.0),
         Rule(Solved(), Each(("task.n", "data.m")), Median(), above=0.5),
         NeverDecreases(along="task.n", within=("data.m",)),
     ]
@@ -189,7 +273,7 @@ def test_a_spec_says_which_columns_its_runs_have(spec: RunSpec, tmp_path: Path) 
     run_sweep(Sweep(spec, {"seed": range(2)}), store, executor="inline")
     table = store.read(columns="all").table
     filled = {name for name in table.columns if not table[name].is_null().all()}
-    made = {"key", "engine", "engine_version", "version", "commit", "clean", "cell"}
+    made = {"key", "engine", "engine_version", "device", "version", "commit", "clean", "cell"}
 
     predicted = columns_of_run(spec)
     assert filled - made <= predicted <= set(table.columns)
@@ -205,6 +289,9 @@ def test_verdicts_need_no_more_than_their_rules_name(name: str, smoke_store: Smo
     whole = sweep.among(store.read(columns="all").table)
     named = sweep.among(store.read(columns=judged.columns).table)
     kept = slim(whole, judged.columns)
+    if "arms" in whole.columns:  # which reading a record makes anew from its sweep
+        names = whole.select("cell", "seed", "arms")
+        kept = kept.join(names, on=["cell", "seed"], maintain_order="left")
 
     large = {column for column in whole.columns if column.startswith(("curve.", "weights"))}
     large -= {"weights.of"}  # goes with the weights

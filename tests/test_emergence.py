@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,28 +14,36 @@ import polars as pl
 import pytest
 
 from petridish.chapters.features import figures as drawings
-from petridish.chapters.features.experiments import whole
-from petridish.chapters.features.networks import (
-    NO_WEIGHTS,
-    dimensions,
-    networks,
-    regularised_shares,
-    starts,
-    theory_shares,
-)
-from petridish.chapters.features.rules import (
+from petridish.chapters.features.exact_rules import (
     ConstructionsAttain,
     DenseFallsShort,
+    NoNeuronBeats,
+    dense_ratio,
+)
+from petridish.chapters.features.experiments import BEYOND, GROUPS
+from petridish.chapters.features.feature_rules import (
     EveryFeature,
+    FeatureNorms,
+    LeavesOut,
     NearUniform,
-    NeuronsShare,
     OrderedByDimension,
+)
+from petridish.chapters.features.neurons import dimensions, regularised_shares, theory_shares
+from petridish.chapters.features.rules import (
+    NeuronsShare,
+    OnTheMargin,
     PowerNear,
     ReachesMargin,
     TrainedBeatDense,
-    dense_ratio,
 )
-from petridish.chapters.features.summaries import feature_table, margin_table, neuron_table
+from petridish.chapters.features.stored_networks import NO_WEIGHTS, networks, starts
+from petridish.chapters.features.summaries import (
+    conditions,
+    feature_table,
+    margin_table,
+    neuron_table,
+)
+from petridish.chapters.features.trainings import whole
 from petridish.figures.style import NothingToDraw
 from petridish.groups import cyclic, find_group
 from petridish.models import Homogeneous
@@ -49,6 +59,7 @@ from petridish.theory.features.margin_networks import (
 from petridish.training import NeuronNorm
 from petridish.training.data import initial_weights
 from tests.cell_tables import with_cells
+from tests.conftest import Command, SmokeStore, copy_runs
 from tests.margin_worlds import blurred, row, table_of
 
 SUPPORTED, CONTRADICTED, UNDECIDED = (
@@ -60,7 +71,7 @@ LEVEL = 0.01
 ADDITION = [row(modular_network(7), group="Z7", seed=seed) for seed in range(3)]
 PARITY = [row(parity_network(6, 4), n=6, k=4, support=[0, 1, 2, 3], seed=seed) for seed in range(3)]
 GROUP = [row(group_network(find_group("S4")), group="S4", seed=seed) for seed in range(3)]
-DENSE = [row(memorising_network(cyclic(7)), group="Z7", seed=seed) for seed in range(3)]
+DENSE = [row(memorising_network(cyclic(7).table), group="Z7", seed=seed) for seed in range(3)]
 
 
 def noisy(rows: list[dict[str, Any]], network: Neurons, share: float) -> pl.DataFrame:
@@ -79,7 +90,10 @@ def test_constructions_have_every_trait_of_their_theorem() -> None:
     for rule, table in (
         (NeuronsShare("one feature"), addition),
         (NeuronsShare("phases"), addition),
+        (NeuronsShare("amplitudes"), addition),
         (EveryFeature(), addition),
+        (FeatureNorms(), addition),
+        (OnTheMargin(), addition),
         (NearUniform(), addition),
         (ReachesMargin(), addition),
         (TrainedBeatDense(), addition),
@@ -87,8 +101,11 @@ def test_constructions_have_every_trait_of_their_theorem() -> None:
         (NeuronsShare("sizes"), parity),
         (NeuronsShare("signs"), parity),
         (ReachesMargin(), parity),
+        (OnTheMargin(), parity),
         (NeuronsShare("one feature"), group),
         (EveryFeature(), group),
+        (FeatureNorms(), group),
+        (OnTheMargin(), group),
         (OrderedByDimension(), group),
         (ReachesMargin(), group),
     ):
@@ -99,9 +116,15 @@ def test_blurred_constructions_lose_their_traits() -> None:
     """Weights with as much noise as signal are of no one feature, phase, support, size."""
     addition = noisy(ADDITION, modular_network(7), 1.0)
     parity = noisy(PARITY, parity_network(6, 4), 1.0)
+    good = modular_network(7)
+    longer = Neurons(good.inputs * np.repeat([1.0, 1.1], 7), good.outputs)  # v by a tenth
+    stretched = table_of(*(row(longer, group="Z7", seed=seed) for seed in range(3)))
     for rule, table in (
         (NeuronsShare("one feature"), addition),
         (NeuronsShare("phases"), addition),
+        (NeuronsShare("amplitudes"), stretched),
+        (OnTheMargin(), addition),
+        (OnTheMargin(), parity),
         (NeuronsShare("support"), parity),
         (NeuronsShare("sizes"), parity),
         (NeuronsShare("signs"), parity),
@@ -114,11 +137,25 @@ def test_the_dense_network_has_no_features() -> None:
     table = table_of(*DENSE)
     finding = PowerNear(0.28, 0.29, activation="power").judge(table, LEVEL)
 
-    assert NeuronsShare("one feature").judge(table, LEVEL).judgement is CONTRADICTED
-    assert finding.estimate == pytest.approx(2 / 7)
+    for by in ("number", "norm"):
+        rule = NeuronsShare("one feature", by=by)
+        assert rule.judge(table, LEVEL).judgement is CONTRADICTED
     assert finding.judgement is SUPPORTED
+    assert finding.remark == "Z7: 1 (mean 0.286, 0.286 to 0.286)"
     assert PowerNear(0.85, 0.95, activation="power").judge(table, LEVEL).judgement is CONTRADICTED
-    assert PowerNear(0.28, 0.286, activation="power").judge(table, LEVEL).judgement is SUPPORTED
+
+
+def test_neurons_around_a_value_are_not_those_that_have_it_on_average() -> None:
+    """Half of the powers at 0.8 and half at 1 have a mean of 0.9, and none is near it."""
+    angle = 2 * np.pi * np.arange(7) / 7
+    pure = np.cos(angle)
+    mixed = math.sqrt(0.8) * np.cos(angle) + math.sqrt(0.2) * np.cos(2 * angle)
+    neurons = Neurons(np.array([[*u, *u] for u in (pure, mixed)]), np.array([pure, pure]))
+    rows = [row(neurons, group="Z7", relu=True, seed=seed) for seed in range(3)]
+    finding = PowerNear(0.85, 0.95).judge(table_of(*rows), LEVEL)
+
+    assert finding.judgement is CONTRADICTED
+    assert finding.remark == "Z7, ReLU: 0 (mean 0.900, 0.802 to 0.998)"
 
 
 def test_a_margin_is_judged_on_the_weakest_task() -> None:
@@ -149,6 +186,16 @@ def test_a_margin_is_held_against_what_its_regulariser_allows() -> None:
     assert math.isnan(other.allowed)
 
 
+def test_another_exponent_allows_another_margin() -> None:
+    """On S4 λ ‖θ‖ of λ = 10^-7 allows 0.966 where λ ‖θ‖³ allows 0.946."""
+    power = {"training.penalty": "norm_power", "training.penalty.exponent": 1.0}
+    (network,) = networks(table_of(GROUP[0] | {"training.penalty.strength": 1e-7} | power))
+
+    assert (network.exponent, network.strength) == (1.0, 1e-7)
+    assert network.allowed == pytest.approx(0.9656, abs=1e-4)
+    assert regularised_shares(network)[1] == pytest.approx(0.039, abs=1e-3)
+
+
 def test_two_runs_decide_nothing() -> None:
     """Two runs do not say how far runs differ, and the remark says so."""
     finding = ReachesMargin().judge(table_of(*ADDITION[:2]), LEVEL)
@@ -177,7 +224,10 @@ def test_tables_without_weights_say_what_to_do() -> None:
         NeuronsShare("phases"),
         PowerNear(0.85, 0.95),
         EveryFeature(),
+        FeatureNorms(),
+        LeavesOut(),
         NearUniform(),
+        OnTheMargin(),
         OrderedByDimension(),
         TrainedBeatDense(),
     ):
@@ -193,13 +243,67 @@ def test_a_missing_frequency_is_noticed() -> None:
     )
     table = table_of(*(row(part, group="Z7", seed=seed) for seed in range(3)))
 
-    assert EveryFeature().judge(table, LEVEL).judgement is CONTRADICTED
+    for rule in (EveryFeature(), FeatureNorms()):
+        assert rule.judge(table, LEVEL).judgement is CONTRADICTED
+    assert EveryFeature().judge(table, LEVEL).remark == (
+        "Z7: 0.667 (fewest neurons: 0, 0 large; least share of the norm: 0)"
+    )
     assert NearUniform().judge(table, LEVEL).estimate == pytest.approx(2 / 3)
     assert NearUniform().judge(table, LEVEL).judgement is CONTRADICTED
 
 
-def test_small_neurons_do_not_count() -> None:
-    """A neuron with a millionth of the norm is not counted; one with a twentieth is."""
+def test_one_small_neuron_is_a_neuron() -> None:
+    """A frequency with one small neuron has a neuron, as the theorem asks, and next to no norm."""
+    full = modular_network(7)
+    size = np.ones((24, 1))
+    size[8:16] = 1e-9
+    size[8] = 0.05
+    small = Neurons(full.inputs * size, full.outputs * size)
+    table = table_of(*(row(small, group="Z7", seed=seed) for seed in range(3)))
+    (network, *_) = networks(table)
+
+    assert network.counts.tolist() == [0, 8, 8, 8]
+    assert network.large_counts.tolist() == [0, 8, 0, 8]
+    assert EveryFeature().judge(table, LEVEL).judgement is SUPPORTED
+    assert FeatureNorms().judge(table, LEVEL).judgement is CONTRADICTED
+    assert NearUniform().judge(table, LEVEL).remark == "Z7: 1 (large ones 0.667)"
+
+
+def test_relu_networks_have_every_frequency_too() -> None:
+    """Asked of any activation, a ReLU network that lacks one contradicts [TH Fig. D.1a]."""
+    full = modular_network(7)
+    part = Neurons(full.inputs[:16], full.outputs[:16])
+    whole_ones, parts = (
+        [row(network, group="Z7", relu=True, seed=seed) for seed in range(3)]
+        for network in (full, part)
+    )
+
+    rule = EveryFeature(activation=None)
+    assert rule.judge(table_of(*whole_ones), LEVEL).judgement is SUPPORTED
+    assert rule.judge(table_of(*parts), LEVEL).judgement is CONTRADICTED
+    assert EveryFeature().judge(table_of(*parts), LEVEL).n == 0
+
+
+def test_a_representation_that_is_left_out() -> None:
+    """A5's construction has nothing in dimension 5; one with shares of Theorem 7.9 has much."""
+    group = find_group("A5")
+    sizes = np.array([1, 3, 3, 4, 5]) ** 2.5 * (np.arange(5) > 0)
+    for network, judgement, there in (
+        (group_network(group), SUPPORTED, 0),
+        (group_network(group, sizes / sizes.sum()), CONTRADICTED, 250),
+    ):
+        table = table_of(*(row(network, group="A5", seed=seed) for seed in range(3)))
+        finding = LeavesOut().judge(table, LEVEL)
+        assert finding.judgement is judgement
+        assert f"({there} of {network.width} neurons" in finding.remark
+        assert finding.remark.endswith("nearest to it at the start)")
+    assert LeavesOut().judge(table_of(*GROUP), LEVEL).remark == (
+        "none of these runs is on a group of which a maximum margin leaves a representation out"
+    )
+
+
+def test_small_neurons_are_not_large() -> None:
+    """A neuron with a millionth of the norm is not; one with a twentieth is."""
     full = modular_network(7)
     size = np.linalg.norm(np.concatenate([full.inputs, full.outputs], axis=1), axis=1)[0]
     odd_in, odd_out = np.ones((1, 14)), np.zeros((1, 7))
@@ -209,15 +313,16 @@ def test_small_neurons_do_not_count() -> None:
             np.concatenate([full.inputs, odd * odd_in]), np.concatenate([full.outputs, odd_out])
         )
         (network,) = networks(table_of(row(both, group="Z7")))
-        assert network.active[-1] == counted
-        assert network.active[:-1].all()
+        assert network.large[-1] == counted
+        assert network.large[:-1].all()
 
 
 def test_counts_of_representations_follow_the_dimension() -> None:
     """S4's construction has 2d³ neurons for each; one with as many for each is in no order."""
     (network,) = networks(table_of(GROUP[0]))
     assert np.bincount(network.home).tolist() == [0, 2, 16, 54, 54]
-    assert network.counts.sum() == 125  # a hundredth of the norm is one or two of the 126
+    assert network.counts.tolist() == [0, 2, 16, 54, 54]
+    assert network.large_counts.sum() == 125  # a hundredth of the norm is one or two of the 126
     assert np.allclose(network.norm_shares, theory_shares(network.group))
     assert dimensions(network.group).tolist() == [1, 1, 2, 3, 3]
     few = np.concatenate([np.flatnonzero(network.home == place)[:2] for place in range(1, 5)])
@@ -225,6 +330,9 @@ def test_counts_of_representations_follow_the_dimension() -> None:
     flat = table_of(*(row(level, group="S4", seed=seed) for seed in range(3)))
 
     assert OrderedByDimension().judge(flat, LEVEL).judgement is CONTRADICTED
+    assert OrderedByDimension().judge(flat, LEVEL).remark == (
+        "S4: 0 (0 of 5 pairs; large neurons 0, norm 0)"
+    )
     # All representations of a modular group but the trivial one have two dimensions.
     assert OrderedByDimension().judge(table_of(*ADDITION), LEVEL).remark == (
         "none of these runs is on a group with representations of several dimensions"
@@ -282,10 +390,8 @@ def test_a_drawn_support_is_the_runs_own(seed: int) -> None:
 
 def test_starts_are_drawn_again(seed: int) -> None:
     """The network with which a run began has the weights that the engines draw."""
-    spec = replace(
-        whole(GroupProduct("Z7"), Homogeneous(24), penalty=NeuronNorm(), steps=1, every=1),
-        seed=seed,
-    )
+    sweep = whole(GroupProduct("Z7"), Homogeneous(24), NeuronNorm(), seeds=1, steps=1, every=1)
+    spec = replace(sweep.base, seed=seed)
     first, second = initial_weights([spec])
     (network,) = networks(table_of(row(modular_network(7), group="Z7", seed=seed)))
     begun = starts(network)
@@ -301,6 +407,7 @@ def test_tables_for_reading() -> None:
 
     assert curves["ratio"].to_list()[:3] == [-1.0, 0.98, 0.99]
     assert features.filter(pl.col("seed") == 0)["neurons"].to_list() == [0, 8, 8, 8]
+    assert features.filter(pl.col("seed") == 0)["large_neurons"].to_list() == [0, 8, 8, 8]
     assert features["theory_share"].to_list()[:4] == [0.0, 0.33333, 0.33333, 0.33333]
     assert len(neurons) == 3 * 24
     assert neurons["power_w"].to_list() == [1.0] * 72
@@ -309,11 +416,14 @@ def test_tables_for_reading() -> None:
 
 def test_constructions_attain_and_the_dense_one_falls_short() -> None:
     """FE-4's rules build the networks themselves."""
-    exact = ConstructionsAttain((5, 7), ((4, 2),), ("S3",)).judge(pl.DataFrame(), LEVEL)
+    exact = ConstructionsAttain((5, 7), ((4, 2),), ("S3",), ("A4",)).judge(pl.DataFrame(), LEVEL)
+    best = NoNeuronBeats(((4, 2),), ("S3",)).judge(pl.DataFrame(), LEVEL)
     dense = DenseFallsShort((5, 7)).judge(pl.DataFrame(), LEVEL)
 
     assert exact.judgement is SUPPORTED
     assert exact.estimate < 1e-12
+    assert best.judgement is SUPPORTED
+    assert best.estimate < 1e-9
     assert dense.judgement is SUPPORTED
     assert dense.estimate == pytest.approx(dense_ratio(5))
     assert dense_ratio(71) < dense_ratio(5) < 1
@@ -454,3 +564,36 @@ def test_even_moduli_have_regularised_shares_of_their_own() -> None:
 
     assert regularised_shares(network) == pytest.approx([0, 0.7068, 0.2932], abs=1e-4)
     assert theory_shares(network.group) == pytest.approx([0, 0.7388, 0.2612], abs=1e-4)
+
+
+def test_the_condition_is_said_before_training() -> None:
+    """S5 meets it, A5 does not and leaves a representation out, A4 has one of complex kind."""
+    of = {
+        name: conditions(
+            whole(GroupProduct(name), Homogeneous(4), NeuronNorm(), seeds=1, steps=1, every=1)
+        )
+        for name in ("S3", "S4", "S5", "A5", "A4")
+    }
+
+    for name in ("S3", "S4", "S5"):
+        assert of[name] == [f"{name}: Theorem 7.9 applies; its condition holds."]
+    assert of["A5"] == [
+        "A5: Theorem 7.9 does not apply: its condition fails, with +0.788 for a class. γ* = "
+        "0.0004316 is that of a linear programme, which needs no neurons in 5d."
+    ]
+    assert of["A4"][0].startswith(
+        "A4: Theorem 7.9 does not apply: it has representations that are not of real kind. γ* = "
+    )
+    for experiment in (GROUPS, BEYOND):
+        assert experiment.before is conditions
+
+
+def test_run_prints_the_condition_first(
+    inside: Command, smoke_store: SmokeStore, tmp_path: Path
+) -> None:
+    """Before anything is trained, and not among JSON."""
+    copy_runs(smoke_store("FE-3"), tmp_path / "s")
+    asked = ("run", "FE-3", "--scale", "smoke", "--store", tmp_path / "s")
+
+    assert inside(*asked).stdout.startswith("S3: Theorem 7.9 applies; its condition holds.\n")
+    assert json.loads(inside(*asked, "--json").stdout)["id"] == "FE-3"

@@ -46,6 +46,7 @@ from petridish.training import (
     Hinge,
     Logistic,
     NeuronNorm,
+    NormPower,
     Outcome,
     Piece,
     RunRecord,
@@ -130,6 +131,7 @@ SPECS = {
         model=MLP(1), training={}, data=Data(m=1, n_test=7), task=SparseParity(3, 1)
     ),
     "penalty": spec_of(training={"penalty": NeuronNorm(0.02, 2, 3)}),
+    "penalty of a power": spec_of(training={"penalty": NormPower(0.02, 2, 3, 1)}),
     "penalty of sums": spec_of(training={"penalty": NeuronNorm(0.02, 1, 2)}),
     "penalty on a linear output": spec_of(
         model=MLP(10, output="linear"), training={"penalty": NeuronNorm(0.02)}
@@ -297,7 +299,7 @@ def test_a_sample_is_fitted_when_the_whole_of_it_says_so(engine: Engine) -> None
         task=SparseParity(12, 6),
         data=Data(m=60, n_test=500),
         model=MLP(100),
-        training=Training(steps=2000, weight_decay=0.0),
+        training=Training(steps=600, weight_decay=0.0),
         evaluation=Evaluation(every=50, curves=True, fitted_error=0.05),
     )
     (curved,) = records(engine, [spec])
@@ -469,7 +471,7 @@ def test_impossible_combinations_are_refused_before_training() -> None:
         "The loss cross_entropy needs classes, but the task has real targets. Use square.": (
             lambda: CrossEntropy().n_outputs(Domain(Reals((3,)), Values()))
         ),
-        "Sparse: s=13 weights a neuron, but there are only 12 inputs. Give s from 1 to 12.": (
+        "Sparse: s=13 weights per neuron, but there are only 12 inputs. Give s from 1 to 12.": (
             spec_of(init=Sparse(13)).check
         ),
         "Paired: the last hidden layer has 3 neurons, which cannot be paired. "

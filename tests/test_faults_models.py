@@ -36,6 +36,8 @@ class Built:
         """Return the module."""
         if self.fault == "build":
             return self.missing  # type: ignore[attr-defined,no-any-return]
+        if self.fault == "sequential":
+            return nn.Sequential(nn.Linear(domain.n_inputs + 1, n_outputs))
         return BuiltModule(self.fault, domain.n_inputs, n_outputs)
 
 
@@ -68,6 +70,12 @@ class BuiltModule(nn.Module):
 
 
 MODELS = [
+    (
+        "sequential",
+        f"The module of built(sequential) ({at(Built, '@dataclass')}) failed in forward: "
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x3 and 4x2). It was given x of "
+        "shape (3, 3).",
+    ),
     (
         "size",
         f"The module of built(size) failed in forward at {at(BuiltModule.forward, 'self.layer')}: "

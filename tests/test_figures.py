@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -12,9 +13,15 @@ from matplotlib.figure import Figure
 from petridish.errors import UserError
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import class_map, success_heat_map
+from petridish.figures.mixture_front import mixture_front
+from petridish.figures.panels import span
 from petridish.figures.slices import success_slices
-from petridish.figures.style import sample_label, save
+from petridish.figures.style import INK, sample_label, save
+from petridish.rules.mixtures import mixtures
+from petridish.training import Training
 from tests.cell_tables import with_cells
+from tests.mixture_tables import cell
+from tests.outcome_worlds import BASE, RATES, half_solved, world
 from tests.test_analysis import rising, runs_of
 
 
@@ -50,7 +57,7 @@ def test_the_heat_map_prints_what_it_shows() -> None:
     assert len(shares) == len(texts(figure)) / 2 == 2 * 3 * 4  # each with its interval
     assert set(shares) <= {"✓", *map(str, range(100))}
     note = figure.get_supxlabel()
-    assert "480 runs, n = 20 a cell; at most 1,000 steps" in note
+    assert "480 runs, n = 20 per cell; at most 1,000 steps" in note
     assert "95 % interval (Wilson's)" in note
     assert figure.get_suptitle() == "Title"
 
@@ -62,7 +69,7 @@ def test_an_incomplete_grid_is_drawn_as_far_as_it_goes() -> None:
     figure = success_heat_map(table, "Title")
 
     assert len(texts(figure)) == 2 * 2 * (3 * 4 - 1)
-    assert "n = 5 to 20 a cell" in figure.get_supxlabel()
+    assert "n = 5 to 20 per cell" in figure.get_supxlabel()
     assert "anytime-valid, as cells have unequal n" in figure.get_supxlabel()
 
 
@@ -74,6 +81,46 @@ def test_curves_have_a_panel_a_cell() -> None:
     assert len([title for title in titles if title]) == 24
     assert titles[0] == "sparse(2), r = 10, m = 100"
     assert all("of 3 solved" in text for text in texts(figure))
+
+
+def test_a_range_is_written_once_where_all_are_equal() -> None:
+    """As captions do: runs per cell, seeds, budgets."""
+    assert span([20, 20]) == "20"
+    assert span(iter([1_000, 5, 20])) == "5 to 1,000"
+
+
+def test_curves_of_several_rates_are_not_put_together() -> None:
+    """Whatever varies, every setting has its panel; few ticks, so that they do not overlap."""
+    steps = {"step": [0, 100, 400], "test_error": [0.5, 0.4, 0.3]}
+    runs = world({"training.learning_rate": RATES, "seed": range(4)}, half_solved)
+    runs = runs.drop("curve.norm", "curve.step").with_columns(
+        pl.Series(f"curve.{name}", [values] * len(runs)) for name, values in steps.items()
+    )
+    figure = training_curves(runs, "Curves")
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        f"learning rate = {rate}" for rate in ("0.01", "0.1", "1")
+    ]
+    assert texts(figure) == ["2 of 4 solved"] * 3
+    assert [tick.get_text() for tick in panels[0].get_xticklabels()] == ["100", "200"]
+
+
+def test_curves_of_real_targets_are_called_squared_errors() -> None:
+    """And nothing is said to be unsolved where nothing is to be solved."""
+    base = replace(BASE, training=Training(steps=400, target_error=None))
+    runs = world({"seed": range(2)}, lambda _: {}, base=base)
+    runs = runs.drop("curve.norm", "curve.step").with_columns(
+        pl.Series("curve.step", [[0, 100, 400]] * 2),
+        pl.Series("curve.test_squared_error", [[1.0, 0.5, 0.01]] * 2),
+    )
+    figure = training_curves(runs, "Curves")
+
+    assert figure.axes[0].get_ylabel() == "squared error"
+    assert texts(figure) == ["n = 2"]
+    caption = figure.get_supxlabel().replace("\n", " ")
+    assert "blue: test squared error." in caption
+    assert "; 2 runs, at most 10 drawn per panel. " in caption
 
 
 def test_runs_without_curves_are_refused() -> None:
@@ -152,9 +199,22 @@ def test_the_class_map_shows_every_run() -> None:
     for panel in panels:
         widths = sum(patch.get_width() for patch in panel.patches)  # type: ignore[attr-defined] # rectangles
         assert widths == pytest.approx(0.92 * 3 * 4)
+        assert {line.get_color() for line in panel.lines} == {"white", INK}  # seen on every class
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["solved at once", "grokked", "memorised only", "never fitted"]
     assert "training error ≤ 1%; solved: test error ≤ 10%" in figure.get_supxlabel()
+
+
+@pytest.mark.parametrize(("bound", "decades"), [(1e3, 0), (1e-2, 5)])
+def test_a_bound_far_below_all_mixtures_is_told_in_words(bound: float, decades: int) -> None:
+    """Near the points it is drawn; seven empty decades would leave no room for them."""
+    found = mixtures(cell([100] * 5 + [None] * 15, **{"data.m": 200.0}), target=0.9)
+    figure = mixture_front([replace(each, bound=bound) for each in found], "Title", target=0.9)
+    words = [text for text in texts(figure) if "Proposition 3" in text]
+
+    assert words == ([f"Proposition 3's bound: {decades} decades below or more"] if decades else [])
+    low, high = figure.axes[0].get_ylim()
+    assert high / low < 1e3
 
 
 def test_slices_have_three_columns_dense_above_sparse() -> None:

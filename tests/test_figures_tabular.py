@@ -12,16 +12,11 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from petridish.chapters.tables.figures import (
-    GOLD,
-    critical_difference,
-    gain_by_sample,
-    method_errors,
-    tabular_curves,
-)
-from petridish.chapters.tables.figures import _levels as levels
-from petridish.chapters.tables.paired_errors import errors_of, ranking
-from petridish.chapters.tables.rules import width_gains
+from petridish.chapters.tables.error_arrays import errors_of, ranking
+from petridish.chapters.tables.figures import GOLD, gain_by_sample, tabular_curves
+from petridish.chapters.tables.gains import width_gains
+from petridish.chapters.tables.method_figures import _levels as levels
+from petridish.chapters.tables.method_figures import critical_difference, method_errors
 from petridish.figures.style import NothingToDraw, save_png
 from petridish.statistics.paired import mean_over_tasks
 from tests.tabular_worlds import (
@@ -58,6 +53,27 @@ def drawn(figure: Figure) -> list[Any]:
 def texts(panel: Any) -> list[str]:
     """Give the texts of a panel."""
     return [text.get_text() for text in panel.texts]
+
+
+def test_tuned_models_of_others_are_dotted() -> None:
+    """At the errors that Table 2 quotes, in a panel of one of its tasks, and told in the note."""
+    table = world(methods=mlps((100,)), tasks=2, trials=3)
+    named = table.with_columns(
+        pl.col("task.dataset").replace(table["task.dataset"][0], "pol").alias("task.dataset")
+    )
+    dotted = {
+        panel.get_title(loc="left"): [
+            line.get_ydata()[0]
+            for line in panel.lines
+            if line.get_linestyle() == ":" and len(line.get_ydata())
+        ]
+        for panel in drawn(tabular_curves(named, "Title"))
+    }
+
+    assert dotted["pol"] == [6.3, 1.9]
+    assert dotted["task 01"] == []
+    assert "Grinsztajn" in tabular_curves(named, "Title").get_supxlabel()
+    assert "Grinsztajn" not in tabular_curves(table, "Title").get_supxlabel()
 
 
 # All of them

@@ -14,11 +14,13 @@ import pytest
 from petridish.errors import UserError
 from petridish.models import MLP, Activation, DisjointPolyNet, Oscillating, PolyNet, Power, Sine
 from petridish.tasks import SparseParity, Task
+from petridish.theory.closed_form import polynomial_gradient, product_gradient, sine_gradient
 from petridish.theory.fourier import (
-    DERIVATIVES,
     all_signs,
+    fourier_coefficients,
     fourier_gap,
     population_gradient_by_enumeration,
+    relu_derivative,
 )
 from petridish.theory.hidden.fourier_gaps import (
     coefficient_ratio,
@@ -27,15 +29,12 @@ from petridish.theory.hidden.fourier_gaps import (
     lemma_b2_bound,
     lemma_b2_holds,
     majority_gap,
-    polynomial_gradient,
-    product_gradient,
-    proposition_b7_samples,
+    noisy_gap,
     random_gaps,
-    recovery_probability,
     reference_gap,
-    sine_gradient,
     threshold_coefficient,
 )
+from petridish.theory.hidden.top_k import conference_gap, detected, gap_samples, top_k_trials
 from petridish.theory.majority import majority_coefficient
 from petridish.training import Curves, Data, Evaluation, RunSpec, Training, load_engine
 from petridish.training.engines.base import Silent
@@ -143,6 +142,65 @@ def test_label_noise_leaves_twice_epsilon(seed: int) -> None:
         assert noisy.mean() == pytest.approx(2 * epsilon * (label * f).mean())
 
 
+def test_the_gap_under_label_noise_equals_enumeration(seed: int) -> None:
+    """A neuron's gradient over all inputs and both labels of each: its gap is 2ε of the clean."""
+    rng = np.random.default_rng(seed)
+    x = all_signs(7).astype(np.float64)
+    active = (x @ rng.normal(size=7) + 0.3 > 0).astype(np.float64)
+    parity = x[:, :3].prod(axis=1)
+    clean = fourier_gap((parity * active) @ x / len(x), range(3))
+    for flips in (0.0, 0.2, 0.49, 0.5):
+        noisy = sum(
+            chance * ((label * active) @ x) / len(x)
+            for chance, label in ((1 - flips, parity), (flips, -parity))
+        )
+        assert fourier_gap(noisy, range(3)) == pytest.approx(
+            noisy_gap(float(clean), 0.5 - flips), abs=1e-12
+        )
+    with pytest.raises(UserError) as error:
+        noisy_gap(0.1, 0.6)
+    assert str(error.value) == "noisy_gap: epsilon=0.6. Give a number from 0 to ½."
+
+
+def test_the_conference_s_gap_and_what_it_detects(seed: int) -> None:
+    """Majority of 11 bits has a gap by Definition 1 at k = 2 and 4; with n < 3k − 2 it has none.
+
+    From any estimate nearer than γ/4 the bits with 3γ/4 or more are S.
+    """
+    rng = np.random.default_rng(seed)
+    for n, k in ((11, 2), (11, 4), (9, 4), (7, 4)):
+        x = all_signs(n).astype(np.float64)
+        active = (x.sum(axis=1) > 0).astype(np.float64)
+        gamma = conference_gap(fourier_coefficients(active), n, k)
+        inside, outside = (abs(float(majority_coefficient(n, d))) / 2 for d in (k - 1, k + 1))
+        assert gamma == pytest.approx(inside if inside >= 2 * outside else 0.0)
+        assert (gamma > 0) == (n >= 3 * k - 2)
+        if not gamma:
+            continue
+        gradient = (x[:, :k].prod(axis=1) * active) @ x / len(x)
+        for _ in range(20):
+            estimate = gradient + 0.2499 * gamma * rng.choice([-1.0, 1.0], n)
+            assert detected(estimate, gamma) == list(range(k))
+
+
+def test_sets_without_the_support_count_in_the_conference_s_gap() -> None:
+    """χ_{34} / 2 + χ_0 / 2 + χ_1 / 2 + 0.3 χ_{234}: a set of k + 1 bits apart from S = {0, 1}."""
+    x = all_signs(5).astype(np.float64)
+    relevant = (x[:, 0] + x[:, 1]) / 2
+    far = x[:, 2] * x[:, 3] * x[:, 4]
+
+    assert conference_gap(fourier_coefficients(relevant + 0.2 * far), 5, 2) == pytest.approx(0.5)
+    assert conference_gap(fourier_coefficients(relevant + 0.3 * far), 5, 2) == 0
+
+
+def test_proposition_5_fails_at_an_error_of_a_quarter() -> None:
+    """|g_i| = γ/2 outside S and an error of γ/4 make 3γ/4, which is detected as printed."""
+    gradient = np.array([1.0, 1.0, 0.5, 0.0])
+
+    assert detected(gradient + np.array([0.0, 0.0, 0.25, 0.0]), 1.0) == [0, 1, 2]
+    assert detected(gradient + np.array([-0.2499, 0.0, 0.2499, 0.0]), 1.0) == [0, 1]
+
+
 def test_lemma_b1_needs_another_exponent() -> None:
     """k^(3/2) W^k is within [0.508, 0.75]; with the printed k^(2/3) it falls without end."""
     low = (2 / math.pi) ** 1.5
@@ -169,7 +227,7 @@ def test_the_reference_is_a_neuron_at_weights_one() -> None:
         for k in (1, 2, 3, 4):
             bias = 0.0 if k % 2 == 0 else 1.0 + n % 2
             gradient = population_gradient_by_enumeration(
-                DERIVATIVES["relu"](), np.ones((1, n)), np.array([bias]), range(k)
+                relu_derivative, np.ones((1, n)), np.array([bias]), range(k)
             )
             assert Fraction(float(fourier_gap(gradient, range(k))[0])) == reference_gap(n, k)
             assert reference_gap(n, k) > 0
@@ -187,7 +245,7 @@ def test_sign_weights_have_majoritys_gap() -> None:
         gaps = random_gaps("relu", "sign", 11, k, trials=20, rng=rng)
         assert [Fraction(gap) for gap in gaps] == [gradient_gap(11, k)] * 20
     w = rng.standard_normal((20, 11))
-    gradient = population_gradient_by_enumeration(DERIVATIVES["relu"](), w, np.zeros(20), range(3))
+    gradient = population_gradient_by_enumeration(relu_derivative, w, np.zeros(20), range(3))
     assert np.all(np.abs(gradient) < 1e-12)
 
 
@@ -206,15 +264,14 @@ def test_a_sines_random_gap_by_enumeration() -> None:
 
 
 def test_proposition_b7_by_hand() -> None:
-    """8 log(2n/δ) / γ², γ = ½ (ξ_1 − ξ_3) = 0.0967 at (15, 2)."""
+    """8 log(2n/δ) / γ², γ = ½ (ξ_1 − ξ_3) = 0.0967 at (15, 2); at n = 2k − 1 there is no gap."""
     gap = float(gradient_gap(15, 2))
     assert round(gap, 4) == 0.0967
-    assert proposition_b7_samples(15, gap) == math.ceil(8 * math.log(3000) / gap**2)
+    assert gap_samples(15, 2, delta=0.01) == math.ceil(8 * math.log(3000) / gap**2)
     with pytest.raises(UserError) as error:
-        proposition_b7_samples(15, float(gradient_gap(15, 3)))
+        gap_samples(7, 4, delta=0.01)
     assert str(error.value) == (
-        "proposition_b7_samples: gap=0.0, delta=0.01. "
-        "Give a gap above 0 and a probability of failure between 0 and 1."
+        "gap_samples: n=7, k=4. There is no gap below n = 2k: give more bits or a lower k."
     )
 
 
@@ -222,10 +279,10 @@ def test_proposition_b7_by_hand() -> None:
 def test_the_stated_sample_finds_the_set(n: int, k: int, trials: int) -> None:
     """With the sample of Proposition B.7 every trial finds S; a hundredth of it is too little."""
     rng = np.random.default_rng(0)
-    m = proposition_b7_samples(n, float(gradient_gap(n, k)))
+    m = gap_samples(n, k, delta=0.01)
 
-    assert recovery_probability(n, k, m, trials=trials, rng=rng) == 1
-    assert recovery_probability(n, k, m // 100, trials=60, rng=rng) < 0.9
+    assert top_k_trials(n, k, [m], trials=trials, rng=rng).all()
+    assert top_k_trials(n, k, [m // 100], trials=60, rng=rng).mean() < 0.9
 
 
 # Instruments
@@ -246,12 +303,12 @@ class OddLabels(SparseParity):
     """A parity with an exception."""
 
     def evaluate(self, bits: Any) -> Any:
-        """Give 1 for no bit at all."""
+        """Return 1 for no bit at all."""
         return super().evaluate(bits) | ~bits.any(axis=-1)
 
 
 def spec_of(model: Any, task: Task) -> RunSpec:
-    """Give a short run that reads every gap."""
+    """Return a short run that reads every gap."""
     names = ("movement", "first_layer_movement", "fourier_gap", "population_gradient")
     return RunSpec(
         task=task,
@@ -303,7 +360,7 @@ def test_beyond_twenty_inputs_a_sample_stands_for_all() -> None:
     w, b, v, c = drawn((2, 21), (2,), (1, 2), (1,))
     first, again = reading(spec, [w, b, v, c]), reading(spec, [w, b, v, c])
     exact = population_gradient_by_enumeration(
-        DERIVATIVES["relu"](), w.astype(float), b.astype(float), (0, 20)
+        relu_derivative, w.astype(float), b.astype(float), (0, 20)
     )
 
     assert first == again
@@ -365,8 +422,8 @@ def test_where_there_is_no_gap_it_is_nan() -> None:
     ],
     ids=str,
 )
-def test_runs_read_their_gap_at_every_look(engine: str, model: Any) -> None:
-    """Three looks; the first layer moves no further than everything, and starts at rest."""
+def test_runs_read_their_gap_at_every_evaluation(engine: str, model: Any) -> None:
+    """Three evaluations; the first layer moves no further than everything, and starts at rest."""
     (record,) = load_engine(engine).run([spec_of(model, SparseParity(10, 3))], Silent())
     found = record.curves.values
 

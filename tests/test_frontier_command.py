@@ -18,7 +18,7 @@ from petridish.choices import describe
 from petridish.cli.main import run_command
 from petridish.rules.mixtures import Mixture, affordable, mixtures
 from petridish.store import Store
-from petridish.training import Curves, Outcome, RunRecord, RunSpec
+from petridish.training import Outcome, RunRecord, RunSpec
 from tests.mixture_tables import Times, cell, resources
 
 # JSON, and what one can afford
@@ -109,14 +109,12 @@ def filled_store(folder: Path, settings: list[str], times: Callable[[RunSpec], T
         RunRecord(
             spec=replace(spec, seed=seed),
             outcome=Outcome.OUT_OF_STEPS if time is None else Outcome.SOLVED,
-            solved_at=time,
             fitted_at=None,
             steps=time or spec.training.steps,
-            test_error=0.5 if time is None else 0.0,
             train_loss=0.1,
-            curves=Curves(),
             seconds=0.1,
             engine="torch",
+            final={"test_error": 0.5 if time is None else 0.0},
         )
         for spec, seeds in find("PF-1").sweep("smoke").narrowed(settings).cells()
         for seed, time in zip(seeds, times(spec), strict=True)
@@ -282,7 +280,8 @@ def test_a_store_without_successes_shows_no_mixture(frontier: Frontier) -> None:
     """With m = 30 nothing was solved: that is an answer, not an error."""
     assert frontier("--set", "m=30") == (
         0,
-        "In no cell did 5 runs or more succeed: there is no mixture to show.\n",
+        "In no cell did 5 runs or more succeed: there is no mixture to show. The most of one cell "
+        "are 0, of at most 10 runs. Run more seeds, or easier settings.\n",
         "",
     )
     assert json.loads(frontier("--set", "m=30", "--json")[1])["mixtures"] == []

@@ -25,7 +25,7 @@ from petridish.tasks import (
     Task,
     TruthTable,
 )
-from petridish.training import Data, NeuronNorm, RunSpec, Training, run_key
+from petridish.training import Data, NeuronNorm, NormPower, RunSpec, Training, run_key
 from petridish.training.data import test_examples as held_out
 from petridish.training.data import training_examples
 from tests.domains import bits
@@ -118,7 +118,7 @@ FINITE += [GroupProduct("S3"), GroupProduct("Z5")]
 
 
 def spec_of(task: Any, m: int, n_test: int, **changes: Any) -> RunSpec:
-    """Give a run on distinct inputs."""
+    """Return a run on distinct inputs."""
     return RunSpec(task=task, data=Data(m=m, n_test=n_test, draws="distinct", **changes))
 
 
@@ -255,7 +255,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (
         lambda: Training(penalty=0.1),  # type: ignore[arg-type]
-        "Training: penalty=0.1. Give such as NeuronNorm(1e-4, 2, 3).",
+        "Training: penalty=0.1. Give for example NeuronNorm(1e-4, 2, 3).",
     ),
     (
         lambda: NeuronNorm(-1.0),
@@ -265,6 +265,10 @@ MISTAKES: list[tuple[Any, str]] = [
         lambda: NeuronNorm(1.0, 2, 1),
         "NeuronNorm: order=2, power=1. Give an order of at least 1 and a power of at least the "
         "order.",
+    ),
+    (
+        lambda: NormPower(1.0, 2, 3, 0),
+        "NormPower: exponent=0. Give a finite number above 0.",
     ),
     (
         lambda: Homogeneous(4, Sine(3)),  # type: ignore[arg-type]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from petridish.chapters import EXPERIMENTS, HIDDEN
-from petridish.chapters.hidden.experiments.shared import architecture
-from petridish.chapters.hidden.experiments.space import LESS_ROBUST, RATES, ROBUST
-from petridish.chapters.hidden.rules.architectures import numeral
+from petridish.chapters.hidden.rules.architectures import NUMERALS, ROBUST, architecture, numeral
+from petridish.chapters.hidden.rules.robust import RATES
 from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.models import DisjointPolyNet, SymmetricSigns
@@ -16,7 +15,7 @@ from petridish.training import Greedy, RunSpec, choose_engine
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("name", [*ROBUST, *LESS_ROBUST])
+@pytest.mark.parametrize("name", NUMERALS[:17])
 def test_an_architecture_is_found_under_its_numeral(name: str, k: int) -> None:
     """What is declared as (iv) is drawn and judged as (iv)."""
     assert numeral(architecture(name, k), k) == name
@@ -34,7 +33,7 @@ def test_the_robust_space_of_a_laptop_covers_what_it_must() -> None:
             spec.training.learning_rate,
         )
         for spec in specs
-        if describe(spec.task) == "sparse_parity(10, 3)"
+        if describe(spec.task) == "sparse_parity(10, 3)" and numeral(spec.model, 3) in ROBUST
     }
     by_part = [set(part) for part in zip(*crossed, strict=True)]
 
@@ -68,7 +67,7 @@ def test_the_compiled_engine_serves_all_but_what_is_deep_or_fixed() -> None:
 
 
 def refused(build: object) -> str:
-    """Give the sentence with which something is refused."""
+    """Return the sentence with which something is refused."""
     assert callable(build)
     with pytest.raises(UserError) as error:
         build()

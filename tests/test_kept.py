@@ -33,6 +33,7 @@ from petridish.training import (
     Data,
     Evaluation,
     NeuronNorm,
+    NormPower,
     Outcome,
     RunSpec,
     Silent,
@@ -195,7 +196,10 @@ def test_margins_are_read_where_there_are_any() -> None:
 
 
 def test_the_penalty_by_hand() -> None:
-    """λ Σ ‖ω_i‖^b of two neurons, biases among their weights and the output's bias not."""
+    """λ Σ ‖ω_i‖^b of two neurons, biases among their weights and the output's bias not.
+
+    `NormPower` takes the sum to the power of r/b.
+    """
     import torch
 
     parameters = MLP(2).parameters(bits(2), 1)
@@ -206,6 +210,9 @@ def test_the_penalty_by_hand() -> None:
     # ω_1 = (3, 0, 4, 0) and ω_2 = (0, 2, 1, 2): lengths 5 and 3, sums 7 and 5.
     assert NeuronNorm(0.1, 2, 3)(parameters, weights).item() == pytest.approx(0.1 * (125 + 27))
     assert NeuronNorm(0.1, 1, 2)(parameters, weights).item() == pytest.approx(0.1 * (49 + 25))
+    for r in (1, 2, 3):
+        found = NormPower(0.1, 2, 3, r)(parameters, weights).item()
+        assert found == pytest.approx(0.1 * (125 + 27) ** (r / 3))
 
 
 def test_engines_without_a_penalty_or_float64_refuse_them() -> None:
@@ -224,6 +231,6 @@ def test_engines_without_a_penalty_or_float64_refuse_them() -> None:
         assert native.refusal(spec_of(**change)) == sentence
     assert native.refusal(spec_of()) is None
     assert native.refusal(spec_of(Homogeneous(4, ReLU()))) == (
-        "it trains two-layer networks of this package's activations, and polynets, and the model "
-        "is homogeneous(4, relu). The engine torch can."
+        "it trains two-layer networks of this package's activations, polynets, and transformers of "
+        "attention alone, and the model is homogeneous(4, relu). The engine torch can."
     )

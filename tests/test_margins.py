@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from petridish.errors import UserError
-from petridish.groups import Group, cyclic, find_group, real_irreps
-from petridish.groups.irreps import on_classes
+from petridish.groups import cyclic, find_group, real_irreps
+from petridish.groups.partitions import symmetric_characters
 from petridish.theory.features.margin_networks import (
     Neurons,
     all_bits,
@@ -31,6 +31,7 @@ from petridish.theory.features.margins import (
     modular_margin,
     parity_margin,
     regularised_margin,
+    symmetric_condition,
     theorem_applies,
     theorem_margin,
 )
@@ -99,21 +100,6 @@ def test_networks_for_groups_attain_their_margins(name: str) -> None:
         np.testing.assert_allclose(certificate.shares[1:], expected)
 
 
-@pytest.mark.parametrize("name", ["S3", "S4", "S5", "D4", "D5", "Z2xS3"])
-def test_the_weights_of_lemma_d14_need_a_minus(name: str) -> None:
-    """Each wrong answer of the class C weighs −Σ_R z_R χ_R(C), z_R = d^1.5 / Σ d^2.5, as solved."""
-    group = find_group(name)
-    irreps = [irrep for irrep in real_irreps(group) if irrep.name != "trivial"]
-    sizes = np.array([irrep.dimension for irrep in irreps], float)
-    z = sizes**1.5 / (sizes**2.5).sum()
-    of_class = on_classes(tuple(irreps), group.classes)  # (irrep, class)
-    members = np.array([len(members) for members in group.classes])
-    expected = -(z @ of_class) * members
-
-    np.testing.assert_allclose(group_margin(group).weights[1:], expected[1:], atol=1e-9)
-    assert expected[1:].sum() == pytest.approx(1)  # Σ |C| τ_C = 1, where the text has Σ τ_C
-
-
 @pytest.mark.parametrize("p", [3, 5, 11])
 def test_wrong_answers_have_minus_a_half(p: int) -> None:
     """Σ_ζ cos ζ(a + b − c), the sum of §D.6.2, is (p − 1)/2 if c = a + b and else −½, not 0."""
@@ -127,6 +113,28 @@ def test_wrong_answers_have_minus_a_half(p: int) -> None:
     np.testing.assert_allclose(logits[wrong], -0.5, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_condition_holds_up_to_s5(n: int) -> None:
+    """As stated [TH §7.6.2], by elements and by partitions."""
+    group = find_group(f"S{n}")
+
+    assert theorem_applies(group)
+    assert sorted(condition(group)) == pytest.approx(sorted(symmetric_condition(n)))
+    assert (symmetric_condition(n) < 0).all()
+
+
+def test_the_condition_fails_from_s6_on() -> None:
+    """For S6 in two classes, (1 2)(3 4) and (1 2 3)(4 5 6) … by partitions; S7 and S8 too."""
+    table = symmetric_characters(6)
+    found = symmetric_condition(6)
+    positive = {table.partitions[place] for place in np.flatnonzero(found > 0)}
+
+    assert len(positive) == 2
+    assert sorted(found[found > 0]) == pytest.approx([10.25, 11.0], abs=0.1)
+    for n in (7, 8):
+        assert symmetric_condition(n).max() > 0
+
+
 def test_the_network_for_s5_attains_its_margin() -> None:
     """On the pairs with the first and the last element, 240 of 14 400: the others are alike."""
     group = find_group("S5")
@@ -137,47 +145,6 @@ def test_the_network_for_s5_attains_its_margin() -> None:
     assert network.width == 2 * (1 + 2 * 4**3 + 2 * 5**3 + 6**3)
     np.testing.assert_allclose(margins(network, x[some], y[some]), theorem_margin(group), rtol=1e-9)
     assert group_margin(group).margin == pytest.approx(theorem_margin(group), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", [name for name in GROUPS if name not in ("A5", "Q8xZ3", "S4")])
-def test_no_neuron_does_better_under_the_certificates_weights(name: str) -> None:
-    """The upper bound: neurons of norm 1, made better from 40 starts, come to γ* and not above.
-
-    What is made larger, one weight vector at a time, is the weighted mean margin [TH Lemma 7.5].
-    """
-    group = find_group(name)
-    certificate = group_margin(group)
-    rng = np.random.default_rng(0)
-    best = max(_climbed(group, certificate.weights, rng) for _ in range(40))
-
-    assert best == pytest.approx(certificate.margin, rel=1e-6)
-
-
-def _climbed(group: Group, weights: Floats, rng: np.random.Generator) -> float:
-    """Make a random neuron's weighted mean margin as large as it gets.
-
-    With wrong answers c(ab)… weighed by their class, it is 2 E[u(a) v(b) w'(ab)] with w' = w minus
-    the weighted mean of w over wrong answers; the squares have the mean 0.
-    """
-    order = group.order
-    wrong = np.zeros((order, order))  # (answer, right answer): the weight of a class, spread evenly
-    for members, weight in zip(group.classes, weights, strict=True):
-        for member in members:
-            wrong[group.table[member, np.arange(order)], np.arange(order)] += weight / len(members)
-    project = np.eye(order) - wrong.T  # w'(g) = w(g) - Σ weight w(answer)
-    u, v, w = rng.normal(size=(3, order))
-    unit = 1 / np.sqrt(3)
-    for _ in range(400):
-        answers = (project @ w)[group.table]
-        u = answers @ v
-        u *= unit / np.linalg.norm(u)
-        v = u @ answers
-        v *= unit / np.linalg.norm(v)
-        sums = np.zeros(order)
-        np.add.at(sums, group.table, u[:, None] * v)
-        w = project.T @ sums
-        w *= unit / np.linalg.norm(w)
-    return float(2 * u @ (project @ w)[group.table] @ v / order**2)
 
 
 def test_a_group_that_fails_the_condition_leaves_a_representation_out() -> None:
@@ -199,12 +166,16 @@ def test_a_group_that_fails_the_condition_leaves_a_representation_out() -> None:
 def test_remembering_every_pair_has_a_smaller_margin() -> None:
     """The one-hot network is right everywhere, dense in frequencies, and far from γ*."""
     p = 7
-    network = memorising_network(cyclic(p))
+    network = memorising_network(cyclic(p).table)
     x, y = all_pairs(cyclic(p))
     logits = network.logits(x)
     power = np.abs(np.fft.fft(network.inputs[:, :p], axis=1)) ** 2
 
     assert network.width == 2 * p**2
+    anything = np.random.default_rng(0).integers(0, p, (p, p))  # no group: any function of two
+    np.testing.assert_allclose(
+        memorising_network(anything).logits(x), np.eye(p)[anything.ravel()], atol=1e-12
+    )
     np.testing.assert_allclose(logits, np.eye(p)[y], atol=1e-12)
     assert np.allclose(power, 1)
     # Each of 2p² neurons has the squared norm 2 + 1/16, and every margin is 1.
@@ -258,7 +229,7 @@ def test_margins_are_those_of_the_definition() -> None:
         ),
         (
             lambda: group_margin(find_group("Z1")),
-            "Z1 has one element, so that no answer is wrong. Give a larger.",
+            "Z1 has one element, so that no answer is wrong. Give a larger group.",
         ),
     ],
 )  # fmt: skip
@@ -310,6 +281,33 @@ def test_a_vanishing_regulariser_leads_to_the_maximum() -> None:
     assert regularised_margin(group, 1e-18).margin / best == pytest.approx(0.98186, abs=1e-5)
     prime = find_group("Z7")
     assert regularised_margin(prime, 1e-3).margin == pytest.approx(group_margin(prime).margin)
+
+
+@pytest.mark.parametrize(
+    ("name", "strength", "r"),
+    [("S4", 1e-7, 1.0), ("S4", 1e-7, 4.0), ("S5", 1e-5, 1.0), ("S5", 1e-5, 2.0)],
+)
+def test_another_exponent_is_another_strength(name: str, strength: float, r: float) -> None:
+    """At the minimum of λ N^(r/3), N = ‖θ‖³, every part of N costs (r/3) λ N^(r/3 − 1)."""
+    group = find_group(name)
+    found = regularised_margin(group, strength, r)
+    alike = regularised_margin(group, strength * r / 3 * found.norm ** (r / 3 - 1))
+
+    assert found.norm == pytest.approx(alike.norm, rel=1e-4)
+    assert found.shares == pytest.approx(alike.shares, abs=1e-4)
+
+
+def test_the_exponent_decides_what_s5_is_made_of() -> None:
+    """At the paper's λ = 10^-5 dimension 6 has nothing for r = 3 and 2, and 0.069 for r = 1."""
+    group = find_group("S5")
+    best = group_margin(group).margin
+    found = {r: regularised_margin(group, 1e-5, r) for r in (3.0, 2.0, 1.0)}
+
+    assert [round(found[r].margin / best, 3) for r in found] == [0.932, 0.955, 0.966]
+    assert [round(found[r].shares[-1], 3) for r in found] == [0, 0, 0.069]
+    with pytest.raises(UserError) as error:
+        regularised_margin(group, 1e-5, 0.0)
+    assert str(error.value) == ("regularised_margin: exponent=0.0. Give a finite number above 0.")
 
 
 def test_a_strong_regulariser_leaves_nothing() -> None:

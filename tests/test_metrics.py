@@ -267,8 +267,8 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: Evaluation(metrics=Error()),  # type: ignore[arg-type]
-        "Evaluation: metrics=Error(on='test', part=None, positions='all') is no tuple. Give such "
-        "as metrics=(KL('truth'),).",
+        "Evaluation: metrics=Error(on='test', part=None, positions='all') is no tuple. Give for "
+        "example metrics=(KL('truth'),).",
     ),
     (
         lambda: measured(PARITY, MeanLoss(CrossEntropy())).check(),
@@ -318,12 +318,13 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: Below("error", 0.1),  # type: ignore[arg-type]
-        "Below: metric='error' is no metric. Give such as Below(Error(), 0.1).",
+        "Below: metric='error' is no metric. Give for example Below(Error(), 0.1).",
     ),
     (lambda: Above(Error(), math.nan), "Above: value=nan. Give a number."),
     (
         lambda: Evaluation(metrics=(Hinge(),)),  # type: ignore[arg-type]
-        "Evaluation: metrics has Hinge(), which is no Metric. Give such as metrics=(KL('truth'),).",
+        "Evaluation: metrics has Hinge(), which is no Metric. Give for example "
+        "metrics=(KL('truth'),).",
     ),
     (
         lambda: Held("test", SparseParity(8, 3)),
@@ -355,7 +356,7 @@ REFUSED: list[tuple[Any, str]] = [
     ),
     (
         lambda: Training(stop=0.1),  # type: ignore[arg-type]
-        "Training: stop=0.1. Give such as Below(SquaredError(), 0.1).",
+        "Training: stop=0.1. Give for example Below(SquaredError(), 0.1).",
     ),
     (
         lambda: measured(PARITY, Error(), MeanLoss(Hinge()), Twice()).check(),

@@ -108,7 +108,7 @@ def random_table(rng: np.random.Generator) -> pl.DataFrame:
 
 
 def dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Say whether one takes no more of anything than the other, and less of something."""
+    """Return whether one takes no more of anything than the other, and less of something."""
     no_more = all(a <= b for a, b in zip(one, other, strict=True))
     return no_more and any(a < b for a, b in zip(one, other, strict=True))
 
@@ -241,7 +241,7 @@ def test_intervals_hold_at_once_for_all_budgets() -> None:
 
 def test_one_budget_has_the_plain_anytime_interval() -> None:
     """With a single look there is nothing to correct for."""
-    from petridish.statistics.estimate import anytime_interval
+    from petridish.statistics.intervals import anytime_interval
 
     (only,) = mixtures(cell([100] * 7 + [None] * 3, **{"training.steps": 100}), target=0.9)
     low, high = anytime_interval(7, 10, coverage=COVERAGE)

@@ -36,6 +36,7 @@ from petridish.models import (
     ParityTransformer,
     PolyNet,
     Power,
+    Projected,
     ReLU,
     Seeded,
     Signs,
@@ -65,6 +66,7 @@ ALL_INITS: list[Any] = [
     SymmetricSigns(4),
     Constant(0.5),
     Normal(0.2),
+    Projected(0.2, 5),
     Signs(0.1),
     Seeded(Uniform(), 3),
     TangentStart(Sparse(2)),
@@ -193,7 +195,7 @@ def test_paired_networks_start_as_the_zero_function(base: Init, model: MLP, seed
 
 
 def plain_activation(activation: Any) -> Callable[[Any], Any]:
-    """Give an activation by another formula than the package's."""
+    """Return an activation by another formula than the package's."""
     k, scale = getattr(activation, "k", 0), getattr(activation, "scale", 1.0)
     points = np.arange(-k, k + 1, 2)
     heights = (-1.0) ** ((k - points) // 2)
@@ -273,7 +275,7 @@ REFUSED = [
     (lambda: Power(0), "Power: k=0. Give a whole number of at least 1."),
     (
         lambda: draw(Sparse(21), MLP(3), []),
-        "Sparse: s=21 weights a neuron, but there are only 20 inputs. Give s from 1 to 20.",
+        "Sparse: s=21 weights per neuron, but there are only 20 inputs. Give s from 1 to 20.",
     ),
     (
         lambda: draw(Paired(), MLP(3), []),

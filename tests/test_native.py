@@ -36,8 +36,8 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 from petridish.training.engines.native import prepare
-from petridish.training.native import Examples, InstructionSet, NativeRun, words
-from petridish.training.native.run import Status
+from petridish.training.native.library import InstructionSet, words
+from petridish.training.native.run import NativeRun, PackedExamples, Status
 from tests.native_runs import (
     HERE,
     INPUTS,
@@ -105,7 +105,7 @@ def init_of(n: int, width: int) -> Init:
 
     Bernoulli weights where n is even: n + 1 terms ±c then never cancel. Where they do, a rounding
     decides whether a neuron is active, and engines that add in different orders part at once
-    (docs/native.md).
+    (docs/reference/native.md).
     """
     choices = list(INITS)
     if n % 2 == 0:
@@ -221,7 +221,9 @@ def test_errors_are_counted_as_by_the_reference(isa: InstructionSet, n: int, wid
     arguments = prepare([spec])[0]
     with NativeRun(arguments, isa) as run:
         ours = run.count_wrong(arguments.test)
-        short = run.count_wrong(Examples(arguments.test.inputs[:77], arguments.test.labels[:77]))
+        short = run.count_wrong(
+            PackedExamples(arguments.test.inputs[:77], arguments.test.labels[:77])
+        )
     from petridish.training.data import test_examples
 
     examples = test_examples([spec])

@@ -24,8 +24,7 @@ from petridish.training import (
 )
 from petridish.training.data import training_examples
 from petridish.training.engines.native import prepare
-from petridish.training.native import Examples, NativeRun
-from petridish.training.native.run import Status
+from petridish.training.native.run import NativeRun, PackedExamples, Status
 
 DOOMED = {
     # Decay wins over a gradient that a single neuron cannot use.
@@ -82,7 +81,7 @@ def test_silent_neurons_end_a_run_and_change_nothing(silent_on: str) -> None:
     )
     (arguments,) = prepare([spec])
     weight, _, output, output_bias = arguments.weights
-    assert isinstance(arguments.train, Examples)
+    assert isinstance(arguments.train, PackedExamples)
     train, test = training_examples([spec], 0, 40).x[0], test_examples([spec]).x[0]
     x = train if silent_on == "the training sample" else np.concatenate([train, test])
     silencing = -(x @ weight.T).max(0) - np.float32(0.01)
@@ -163,7 +162,7 @@ def test_a_network_that_may_still_learn_is_not_given_up() -> None:
         evaluation=Evaluation(every=1),
     )
     arguments = prepare([spec])[0]
-    assert isinstance(arguments.train, Examples)
+    assert isinstance(arguments.train, PackedExamples)
     # Every training example has x_0 = −1, and one neuron fires for x_0 = +1 alone: silent on the
     # sample, and right about the held-out half that it sees, so that β < 0 makes it perfect.
     inputs = arguments.train.inputs | np.uint64(1)
@@ -171,7 +170,7 @@ def test_a_network_that_may_still_learn_is_not_given_up() -> None:
     weight[0, 0] = 1.0
     changed = replace(
         arguments,
-        train=Examples(inputs, np.ones(4, np.uint8)),
+        train=PackedExamples(inputs, np.ones(4, np.uint8)),
         weights=[
             weight,
             np.zeros(1, np.float32),

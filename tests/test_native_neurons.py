@@ -37,8 +37,7 @@ from petridish.training import (
 )
 from petridish.training.chains import ended
 from petridish.training.engines.native import prepare
-from petridish.training.native import NativeRun
-from petridish.training.native.run import Status
+from petridish.training.native.run import NativeRun, Status
 from tests.native_runs import HERE, carry_out
 
 ACTIVATIONS: tuple[Activation, ...] = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,13 @@ from petridish.tasks import SparseMajority, SparseParity
 from petridish.tasks.base import OnSupport
 from petridish.training import (
     INSTRUMENTS,
+    LOSSES,
     SGD,
     Adam,
     CrossEntropy,
     Data,
     Evaluation,
+    Hinge,
     Piece,
     RunSpec,
     Schedule,
@@ -32,7 +36,9 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 from petridish.training.engines.native import CALL_SECONDS, MOST_WORK, Pace, prepare
-from petridish.training.native import ISA_VARIABLE, NativeRun, chosen_set
+from petridish.training.native.library import ISA_VARIABLE, chosen_set
+from petridish.training.native.run import LOSSES as COMPILED_LOSSES
+from petridish.training.native.run import NativeRun
 from tests.conftest import Command
 from tests.native_runs import (
     HERE,
@@ -86,7 +92,7 @@ def test_the_pace_of_calls_follows_their_length(seconds: float, work: int) -> No
     """Work moves towards calls of 0.04 s, by a factor of two at most, and never to nothing."""
     pace = Pace()
     pace.work = work
-    pace.hear(seconds)
+    pace.adjust(seconds)
 
     assert 1 <= pace.work <= MOST_WORK
     assert work // 2 <= pace.work <= 2 * work
@@ -96,7 +102,10 @@ def test_the_pace_of_calls_follows_their_length(seconds: float, work: int) -> No
         assert pace.work == min(MOST_WORK, 2 * work)
 
 
-NETWORKS = "it trains two-layer networks of this package's activations, and polynets"
+NETWORKS = (
+    "it trains two-layer networks of this package's activations, polynets, and transformers of "
+    "attention alone"
+)
 REFUSALS: dict[str, dict[str, Any]] = {
     f"{NETWORKS}, and the model is mlp(5, (5,))": {"model": MLP(5, (5,))},
     f"{NETWORKS}, and the model is mlp(5, (), identity)": {"model": MLP(5, (), Identity())},
@@ -119,6 +128,20 @@ REFUSALS: dict[str, dict[str, Any]] = {
         "training": {"schedule": Schedule((Piece(3, decay=20.0),)), "weight_decay": 1.0}
     },
 }
+
+
+def test_its_losses_are_those_of_the_header_and_known_by_name() -> None:
+    """In one order on both sides; a loss of a user's own, of the same name, is another one."""
+    header = Path(__file__).parent.parent / "native/petridish.h"
+    listed = re.search(r"enum petridish_loss \{(.*?)\}", header.read_text(encoding="utf-8"))
+    assert listed is not None
+    numbered = [f"{name.upper()} = {number}" for number, name in enumerate(COMPILED_LOSSES)]
+    assert [each.strip() for each in listed[1].split(",")] == numbered
+
+    for name in COMPILED_LOSSES:
+        assert choose_engine(spec_of(training={"loss": LOSSES[name]()}), "native").name == "native"
+    own = type("Own", (Hinge,), {"__module__": __name__})
+    assert choose_engine(spec_of(training={"loss": own()})).name == "torch"
 
 
 @pytest.mark.parametrize("reason", REFUSALS)
@@ -178,7 +201,8 @@ def test_instruments_are_read_at_every_look(engine: str) -> None:
     _, end = by_hand(spec)
     others = np.setdiff1d(np.arange(20), relevant)
 
-    assert set(found) == {"train_loss", "train_error", "test_error", *names}
+    arrays = {"first_layer_weights"}
+    assert set(found) == {"train_loss", "train_error", "test_error", *names} - arrays
     assert all(len(values) == 3 for values in found.values())
     assert found["movement"][0] == 0
     moved = max(np.abs(now - before).max() for now, before in zip(end, start, strict=True))
@@ -187,6 +211,12 @@ def test_instruments_are_read_at_every_look(engine: str) -> None:
     assert found["relevant_weight"][0] == np.abs(start[0][:, relevant]).max()
     assert found["relevant_weight"][2] == pytest.approx(np.abs(end[0][:, relevant]).max(), rel=1e-4)
     assert found["irrelevant_weight"][2] == pytest.approx(np.abs(end[0][:, others]).max(), rel=1e-4)
+    lead = np.abs(end[0][:, relevant]).min(axis=1) - np.abs(end[0][:, others]).max(axis=1)
+    assert found["relevant_lead"][2] == pytest.approx(lead.max(), rel=1e-4, abs=1e-6)
+    kept = record.curves.arrays["first_layer_weights"]
+    ordered = end[0][:, [*sorted(relevant), *others]]
+    assert len(kept) == 3
+    assert kept[2] == pytest.approx(ordered, rel=1e-4, abs=1e-6)
 
 
 class OddLabels(SparseParity):

@@ -14,7 +14,7 @@ from petridish.models.parameters import build
 from petridish.tasks import Domain
 from petridish.testing import check_engine, short_run
 from petridish.training import SGD, Adam, AdamW, RunSpec, load_engine
-from petridish.training.engines.torch import _stacked_weights
+from petridish.training.engines.stack import _stacked_weights
 from petridish.training.networks import ModuleStack, stack_of, stacking_problem
 from petridish.training.noise import Given, draw_numbers
 from petridish.training.updates import make_update

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from petridish.chapters.tables.paired_errors import (
-    BestErrors,
+from petridish.chapters.tables.error_arrays import (
+    Errors,
     best_errors,
     errors_of,
     ranking,
-    size_classes,
-    whole_classes,
     with_families,
 )
 from petridish.errors import UserError
@@ -31,11 +29,12 @@ from petridish.statistics.paired import (
     medians,
     paired_test,
     rank_methods,
-    ranks_of,
     signed_rank,
     significant,
     task_means,
 )
+from petridish.statistics.ranks import ranks_of
+from petridish.statistics.shared_trials import size_classes, whole_classes
 from tests.cell_tables import with_cells
 
 Floats = NDArray[np.float64]
@@ -103,7 +102,7 @@ def test_runs_find_their_place() -> None:
     assert errors.cells == [("a", 50.0), ("a", 200.0), ("b", 50.0)]
     assert errors.tasks == ["a", "b"]
     assert errors.owner.tolist() == [0, 0, 1]
-    assert errors.trials == [3, 7]
+    assert errors.error.shape[2] == 2
     assert errors.families == ["forest", "mlp"]
     names = errors.configurations.select("model", "training.weight_decay").rows()
     assert names == [("forest(1)", 0.0), ("mlp(10)", 0.0), ("mlp(10)", 0.1)]
@@ -120,8 +119,9 @@ def test_two_runs_of_one_configuration_are_refused() -> None:
         errors_of(runs(task__version=[1, 2]))
 
     assert str(error.value) == (
-        "Several runs share task.dataset, data.m, model, init, model.width, seed: the sweep varies "
-        "something else too; choose one value of it by --set."
+        "Several runs share task.dataset, data.m, model, init, model.width, seed and differ in "
+        "task.version: choose one value by --set task.version=… (in Python "
+        "settings={'task.version': […]})."
     )
 
 
@@ -176,7 +176,7 @@ def test_the_interval_covers(effects: str, least: float, tasks: int) -> None:
     }[effects]
     noise = np.exp(0.5 * rng.standard_normal(shape)) * rng.standard_normal((10, *shape))
     means = drawn + noise.mean(axis=0)
-    from petridish.statistics.estimate import student_half_width
+    from petridish.statistics.intervals import student_half_width
 
     halves = np.array([student_half_width(row, 0.95) for row in means])
 
@@ -313,6 +313,13 @@ def test_how_much_two_halves_depend_on_each_other(count: int, bound: float) -> N
     assert 0.5 * bound < found < bound
 
 
+def of_families(
+    families: list[str], cells: list[tuple[str, float]], error: NDArray[np.float64]
+) -> Errors:
+    """Lay out errors of shape (family, cell, trial)."""
+    return Errors(cells, pl.DataFrame({"family": families}), np.moveaxis(error, 0, 1))
+
+
 def test_families_are_compared_where_all_were_run() -> None:
     """By hand: shared trials count; a family that lacks a cell is left out there."""
     error = np.array(
@@ -322,34 +329,38 @@ def test_families_are_compared_where_all_were_run() -> None:
             [[NAN, NAN], [0.1, 0.1]],
         ]
     )
-    best = BestErrors(["x", "y", "z"], [1, 1, 1], [("a", 50.0), ("b", 50.0)], error)
+    best = of_families(["x", "y", "z"], [("a", 50.0), ("b", 50.0)], error)
 
     there, tasks, means = best.on_tasks([0, 1])
-    assert there == [0, 1]
+    assert there.tolist() == [0, 1]
     assert tasks == ["a", "b"]
     assert means.tolist() == [[0.1, 0.4], [0.3, 0.5]]
     there, _, means = best.on_tasks([1])
-    assert there == [0, 1, 2]
+    assert there.tolist() == [0, 1, 2]
     assert means.tolist() == [[0.3, 0.5, 0.1]]
 
 
 def test_families_that_share_no_trial_keep_their_own() -> None:
     """Each mean is then over what there is; and where none was run in all cells, there is none."""
     error = np.array([[[0.1, NAN]], [[NAN, 0.4]]])
-    best = BestErrors(["x", "y"], [1, 1], [("a", 50.0)], error)
+    best = of_families(["x", "y"], [("a", 50.0)], error)
 
     assert best.on_tasks([0])[2].tolist() == [[0.1, 0.4]]
-    nowhere = BestErrors(["x"], [1], [("a", 50.0)], np.full((1, 1, 2), NAN))
-    assert nowhere.on_tasks([0])[0] == []
+    nowhere = of_families(["x"], [("a", 50.0)], np.full((1, 1, 2), NAN))
+    assert nowhere.on_tasks([0])[0].tolist() == []
 
 
 def test_sizes_have_classes() -> None:
     """Each m its own where tasks share them; half decades where they do not."""
     shared = [("a", 50.0), ("a", 200.0), ("b", 50.0), ("b", 200.0), ("c", 50.0)]
-    assert size_classes(shared) == {"m = 50": [0, 2, 4], "m = 200": [1, 3]}
-    assert whole_classes(shared) == {"m = 50": [0, 2, 4]}
+    assert size_classes(*zip(*shared, strict=True)) == {"m = 50": [0, 2, 4], "m = 200": [1, 3]}
+    assert whole_classes(*zip(*shared, strict=True)) == {"m = 50": [0, 2, 4]}
     apart = [("a", 100.0), ("b", 101.0), ("c", 5e5)]
-    assert size_classes(apart) == {"m ≤ 100": [0], "100 < m ≤ 300": [1], "m > 100000": [2]}
+    assert size_classes(*zip(*apart, strict=True)) == {
+        "m ≤ 100": [0],
+        "100 < m ≤ 300": [1],
+        "m > 100000": [2],
+    }
 
 
 # Several methods
@@ -476,4 +487,4 @@ def test_a_ranking_of_runs() -> None:
     assert found.ranks == (1, 2)
     assert ranking(table.filter(pl.col("task.dataset") == "a")) is None
     assert ranking(table.filter(pl.col("model") == "mlp(1)")) is None
-    assert best_errors(table).configurations == [1, 1, 1]
+    assert best_errors(table).configurations["number"].to_list() == [1, 1, 1]

@@ -11,11 +11,11 @@ from petridish.chapters.tables.experiments import (
     fit,
     pf6,
     pf6b,
-    samples,
 )
+from petridish.chapters.tables.samples import samples
 from petridish.estimator.contenders import SparseMLP
 from petridish.tasks import Table
-from petridish.tasks.table_files import BENCHMARK
+from petridish.tasks.benchmark_tables import BENCHMARK
 from petridish.training import Adam
 
 NAMED = {table.dataset: table for table in PUBLISHED}
@@ -63,8 +63,8 @@ def test_the_default_meets_no_table_of_its_choice_and_no_trial_seen_before() -> 
 @pytest.mark.parametrize(
     ("experiment", "table", "scales"),
     [
-        (pf6, "electricity", ["smoke", "laptop", "fractions", "momentum", "paper"]),
-        (pf6, "credit", ["smoke", "laptop", "fractions", "optimisers", "momentum", "paper"]),
+        (pf6, "electricity", ["smoke", "laptop", "fractions", "sgd", "momentum", "paper"]),
+        (pf6, "credit", ["smoke", "laptop", "fractions", "optimisers", "sgd", "momentum", "paper"]),
         (pf6b, "credit", ["smoke"]),
         (pf6b, "pol", ["smoke", "laptop", "search", "nets"]),
     ],

@@ -25,6 +25,7 @@ from petridish.rules.frontier import replayed_frontiers
 from petridish.sweeps.adaptive import first_seeds
 from petridish.training import cell_text, flat, read_cell
 from tests.agreement import RELATIVE, differences
+from tests.remarks import kinds
 
 RECORDS = sorted(
     path.parent for path in (Path(__file__).parent.parent / "records").glob("*/spec.json")
@@ -47,12 +48,27 @@ def test_a_records_verdicts_follow_from_its_runs(folder: Path) -> None:
         for each in json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
     }
     runs = read_record(folder)
-    for verdict in EXPERIMENTS[spec["id"]].judge(runs):
+    for verdict in EXPERIMENTS[spec["id"]].judge(runs, spec["scale"]):
         if verdict.finding.remark != "these runs kept no curves":
             again, before = verdict.as_json(), written[verdict.claim.name]
             assert differences(again, before) == [], f"{again} was {before}"
     assert len(runs) == spec["runs"]
     assert (folder / "README.md").is_file()
+
+
+@pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)
+def test_a_record_says_the_kinds_that_its_claims_have(folder: Path) -> None:
+    """In its verdicts as they are declared for its scale, and in its page where that has them."""
+    spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
+    written = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    declared = {c.name: c.at(spec["scale"]).kind for c in EXPERIMENTS[spec["id"]].claims}
+    page = (folder / "README.md").read_text(encoding="utf-8")
+
+    assert {each["claim"]: each["kind"] for each in written}.items() <= declared.items()
+    assert [line for line in page.splitlines() if line.startswith("Kinds of the claims:")] in (
+        [],
+        [kinds(written)],
+    )
 
 
 @pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)

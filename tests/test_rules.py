@@ -22,8 +22,7 @@ def test_a_true_claim_is_supported(name: str) -> None:
     finding = rule.judge(table(), 0.01)
 
     assert finding.judgement is SUPPORTED
-    if not name.startswith("valley"):  # chosen for their depth, they have no interval
-        assert finding.low <= finding.estimate <= finding.high
+    assert finding.low <= finding.estimate <= finding.high
     assert finding.n > 0
 
 
@@ -55,10 +54,12 @@ def test_without_runs_nothing_is_decided(name: str) -> None:
         outcome=pl.lit("OUT_OF_STEPS"), solved_at=pl.lit(None, dtype=pl.Int64)
     )
     poor = {"empty": plain.clear(), "unsolved": unsolved, "one seed": plain.filter(seed=0)}
-    if name in ("quicker", "edge", "valley of success", "valley of time", "best", "least data"):
+    if name in ("quicker", "edge", "fall", "valley", "later", "gone", "best", "least data"):
         poor["one cell"] = one_cell.filter(init=first["init"])
-    if name in ("bound", "more tickets", "sooner tickets"):  # one seed is many parents, or cells
+    if name == "bound" or name.endswith("tickets"):  # one seed is many parents, or cells
         del poor["one seed"]
+    if name.endswith("tickets"):  # what is solved is read off their curves
+        del poor["unsolved"]
     for runs in poor.values():
         finding = rule.judge(runs, 0.05)
         document = Verdict(Claim("x", "text", "source", rule), finding, 0.05).as_json()
@@ -67,7 +68,7 @@ def test_without_runs_nothing_is_decided(name: str) -> None:
         assert all(value == value for value in document.values())
 
 
-@pytest.mark.parametrize("name", ["quicker", "valley of time", "best", "least data"])
+@pytest.mark.parametrize("name", ["quicker", "best", "least data"])
 def test_adaptive_allocation_leaves_enough(name: str) -> None:
     """Where some cells have fewer seeds, a clear effect is still seen, from fewer runs."""
     rule, table = RULES[name]
@@ -79,7 +80,7 @@ def test_adaptive_allocation_leaves_enough(name: str) -> None:
     assert finding.n < rule.judge(plain, 0.05).n
 
 
-@pytest.mark.parametrize("name", ["quicker", "edge", "valley of time", "bound", "best"])
+@pytest.mark.parametrize("name", ["quicker", "edge", "later", "bound", "best"])
 def test_a_diverged_run_is_an_unsolved_one(name: str) -> None:
     """However a run failed, the finding is the same."""
     rule, table = RULES[name]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from petridish.chapters.pareto.rules.tickets import TicketsWin
+from petridish.chapters.pareto.rules.tickets import TicketsImprove, TicketsWin, times_to
+from petridish.errors import UserError
 from petridish.rules.claims import Finding
 from petridish.rules.comparisons import BestOrTied
+from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
+from petridish.training import RunSpec
+from tests.outcome_worlds import RATES, End, world
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,
@@ -24,6 +30,7 @@ from tests.rule_worlds import (
     with_chance,
 )
 
+RATE = ("training.learning_rate",)
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
@@ -102,28 +109,67 @@ def test_a_verdict_and_its_interval_agree() -> None:
 
 @pytest.mark.parametrize("score", ["success", "time"])
 def test_tickets_that_lose_contradict(score: Any) -> None:
-    """The control does better than the tickets."""
-    finding = TicketsWin(score).judge(
-        tickets(lambda parent: None if parent else 900, lambda: 100), 0.05
-    )
+    """The controls do better than the tickets."""
+    table = tickets(lambda parent: None if parent and score == "success" else 900, lambda: 100)
+    finding = TicketsWin(score).judge(table, 0.05)
 
     assert finding.judgement is CONTRADICTED
-    assert finding.remark == "5 of 50 runs of 10 tickets solved, 50 of 50 of the control"
-    assert finding.n == 100
+    solved = 5 if score == "success" else 50
+    assert finding.remark == (
+        f"tickets {solved} of 50 (median step 900), random neurons 50 of 50 (median step 100), "
+        "new networks 50 of 50 (median step 100)"
+    )
+    assert finding.n == 150
+
+
+def test_one_control_that_does_as_well_leaves_it_open() -> None:
+    """Tickets beat random neurons and tie with new networks: the lesser advantage decides."""
+    new = iter([None] * 50 + [100] * 50)
+    table = tickets(lambda _: 100, lambda: next(new))
+    finding = TicketsWin("success").judge(table, 0.05)
+
+    assert finding.judgement is UNDECIDED
+    assert finding.quantity == "share solved, tickets − control (new networks)"
+    assert finding.estimate == 0
+
+
+def test_tickets_that_do_not_improve_contradict() -> None:
+    """One parent of ten improves; or all do, and so does every random network."""
+    few = tickets(lambda parent: None if parent else 100, lambda: None)
+    everyone = tickets(lambda _: 100, lambda: 100)
+    half = iter([100, None] * 25 + [None] * 50)
+    alone = tickets(lambda _: 100, lambda: None)
+    open_question = tickets(lambda _: 100, lambda: next(half))
+
+    assert TicketsImprove().judge(few, 0.05).judgement is CONTRADICTED
+    assert TicketsImprove().judge(everyone, 0.05).judgement is CONTRADICTED
+    assert TicketsImprove().judge(open_question, 0.05).judgement is UNDECIDED  # half of one
+    assert TicketsImprove(few=0.2).judge(open_question, 0.05).judgement is CONTRADICTED
+    assert TicketsImprove().judge(alone, 0.05).judgement is SUPPORTED
+
+
+def test_improving_and_being_solved_are_read_off_the_curve() -> None:
+    """20 % error at step 300, 10 % at step 700, never 5 %."""
+    row = run(None, **{"curve.step": [0, 300, 700], "curve.test_error": [0.5, 0.2, 0.1]})
+    table = table_of([row])
+
+    assert [times_to(table, error)[0] for error in (0.25, 0.1, 0.05)] == [300, 700, math.inf]
 
 
 def test_sooner_is_mann_and_whitneys_statistic() -> None:
-    """The probability of being solved first is U over the number of pairs, late ones tying."""
+    """The probability of being solved first is U over the pairs of runs that are solved."""
     from scipy.stats import mannwhitneyu
 
     rng = np.random.default_rng(0)
-    draw = [None if rng.random() < 0.3 else int(rng.integers(1, 9)) * 100 for _ in range(100)]
-    first, second = iter(draw[:50]), iter(draw[50:])
+    draw = [int(rng.integers(1, 9)) * 100 for _ in range(100)]
+    late = [None if rng.random() < 0.3 else time for time in draw[50:]]
+    first, second = iter(draw[:50]), iter(late * 2)
     table = tickets(lambda _: next(first), lambda: next(second))
-    sides = [[1e9 if time is None else time for time in half] for half in (draw[50:], draw[:50])]
+    solved = [time for time in late if time is not None]
+    statistic = mannwhitneyu(solved, draw[:50]).statistic
 
     finding = TicketsWin("time").judge(table, 0.05)
-    assert finding.estimate == pytest.approx(mannwhitneyu(*sides).statistic / 2_500)
+    assert finding.estimate == pytest.approx(statistic / (50 * len(solved)))
 
 
 @pytest.mark.parametrize("score", ["success", "time"])
@@ -171,8 +217,46 @@ def test_where_all_agree_an_interval_remains() -> None:
 
 def test_without_tickets_nothing_is_said() -> None:
     """A table of other runs, or of one parent."""
-    assert TicketsWin().judge(sweep(nothing_matters), 0.05).remark == "no run begins with a ticket"
     one = tickets(lambda _: 100, lambda: 100, parents=1)
-    assert TicketsWin().judge(one, 0.05).remark == (
-        "needs tickets of three parents, and three control runs"
+    never = tickets(lambda _: 100, lambda: None)
+
+    for table in (sweep(nothing_matters), one):
+        assert TicketsWin().judge(table, 0.05).remark == (
+            "needs tickets of three parents, and three runs of each control"
+        )
+    assert TicketsWin("time").judge(never, 0.05).remark == (
+        "too few of them are solved: tickets 50 of 50 (median step 100), random neurons 0 of 50, "
+        "new networks 0 of 50"
+    )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        NeverDecreases("model.width", ("data.m",), best_over=RATE),
+        FrontierShrinks("model.width", "data.m", ("task",), best_over=RATE),
+        Beats("model.width", 20, 10, ("data.m",), best_over=RATE),  # type: ignore[arg-type] # a number
+        BestOrTied("model.width", 20, ("data.m",), best_over=RATE),  # type: ignore[arg-type] # a number
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_a_rule_about_success_takes_every_cell_at_its_best_rate(rule: Any) -> None:
+    """Only the largest rate solves, and only the wide network does; else it is refused."""
+
+    def end(spec: RunSpec) -> End:
+        wide = spec.model.width == 20  # type: ignore[attr-defined] # an MLP
+        return {"solved_at": 100} if wide and spec.training.learning_rate == 1.0 else {}
+
+    widths = {"model.width": (10, 20), "data.m": (100, 200)}
+    runs = world({**widths, "training.learning_rate": RATES, "seed": range(20)}, end)
+    finding = rule.judge(runs, 0.05)
+
+    assert finding.judgement is SUPPORTED
+    assert finding.n == 2 * 2 * 20
+    assert ", at the best training.learning_rate" in finding.quantity
+    with pytest.raises(UserError) as error:
+        replace(rule, best_over=()).judge(runs, 0.05)
+    assert str(error.value).endswith(
+        " and differ in training.learning_rate: choose one value by --set lr=… (in Python "
+        "settings={'lr': […]})."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,22 @@ import pytest
 from numpy.typing import NDArray
 
 from petridish.chapters.hidden.figures import flows as drawings
-from petridish.chapters.hidden.rules.flows import (
-    FirstGradientShowsTheParity,
-    FixedFeaturesStayAtChance,
+from petridish.chapters.hidden.rules.disjoint_polynets import (
     GaussianPlateau,
+    LearnsByTheorem58,
     LearnsDisjoint,
-    OneStepRecovers,
-    PlateauOfSGD,
     PlateauShare,
     plateau_shares,
 )
+from petridish.chapters.hidden.rules.one_big_step import (
+    FirstGradientShowsTheParity,
+    FixedFeaturesStayAtChance,
+    OneStepRecovers,
+)
 from petridish.figures.style import NothingToDraw
+from petridish.rules.claims import Judgement
+from petridish.theory.hidden.one_step import first_gradient
+from petridish.theory.hidden.polynet_flow import Flow
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,
@@ -41,7 +47,7 @@ def disjoint(
     time: int | None, *, block: int = 10, k: int = 3, plateau: float = 0.5, **columns: Any
 ) -> dict[str, Any]:
     """Make a run of SGD on a disjoint PolyNet that leaves the plateau at a share of its time."""
-    looks = list(range(0, 1_001, 10))
+    evaluated = list(range(0, 1_001, 10))
     end = time or 2_000
     values = {
         "task": f"sparse_parity({block * k}, {k})",
@@ -55,9 +61,9 @@ def disjoint(
         "training.schedule": "schedule",
         "steps": end,
         "test_error": 0.0 if time else 0.5,
-        "curve.step": [look for look in looks if look <= end],
+        "curve.step": [step for step in evaluated if step <= end],
         "curve.test_error": [
-            0.5 if look < plateau * end else 0.3 * (look < end) for look in looks if look <= end
+            0.5 if step < plateau * end else 0.3 * (step < end) for step in evaluated if step <= end
         ],
     }
     return run(time, **(values | columns))
@@ -147,17 +153,110 @@ def test_blocks_without_a_plateau_decide_nothing() -> None:
 
 def test_gaussian_starts_in_small() -> None:
     """Few draws: the interval is honest about it; a wide tolerance supports, none contradicts."""
-    blocks, draws = (20, 40, 80), 12
     wide, none = (
-        GaussianPlateau(4, blocks, draws, tolerance).judge(NO_RUNS, 0.05)
+        GaussianPlateau(4, (20, 40, 80), draws=12, tolerance=tolerance).judge(NO_RUNS, 0.05)
         for tolerance in (1.5, -3.0)
     )
 
     assert (wide.judgement, none.judgement) == (SUPPORTED, CONTRADICTED)
     assert wide.low <= wide.estimate <= wide.high
+    assert wide.low < wide.high
     assert wide.n == 36
-    assert wide.estimate == pytest.approx(-1, abs=0.8)
-    assert GaussianPlateau(4, (20, 40)).judge(NO_RUNS, 0.05).judgement is UNDECIDED
+    assert wide.estimate == pytest.approx(-1, abs=0.3)
+
+
+def test_gaussian_starts_of_two_blocks_decide_nothing() -> None:
+    """A line through two points is no evidence."""
+    finding = GaussianPlateau(4, (20, 40)).judge(NO_RUNS, 0.05)
+
+    assert (finding.judgement, finding.remark) == (UNDECIDED, "needs three n'")
+
+
+@pytest.mark.parametrize(
+    ("power", "verdict"), [(-0.6, SUPPORTED), (-0.5, SUPPORTED), (-0.4, CONTRADICTED)]
+)
+def test_gaussian_starts_of_a_known_slope(
+    power: float, verdict: Judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A remainder n'^power from every start has that slope; k = 3 asks for −0.5."""
+    monkeypatch.setattr(Flow, "remainder", lambda flow, error: flow.block**power)
+    finding = GaussianPlateau(3, (10, 30, 90, 270), draws=5).simulate(0.05)
+
+    assert finding.judgement is verdict
+    assert [finding.low, finding.estimate, finding.high] == pytest.approx([power] * 3)
+    assert finding.n == 20
+    shares = {n: f"{1 - n**power:.4g}" for n in (10, 30, 90, 270)}
+    medians = ", ".join(f"{share} at n' = {n}" for n, share in shares.items())
+    assert finding.remark == "; ".join(
+        [
+            "claimed at most -0.5",
+            *(
+                f"median T({error:g})/T(0) {medians}, where nine in ten starts have at least "
+                f"{shares[270]}"
+                for error in (0.499, 0.49, 0.4)
+            ),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("power", "verdict"), [(-1 / 3, SUPPORTED), (-0.2, SUPPORTED), (-0.6, CONTRADICTED)]
+)
+def test_every_advantage_counts(
+    power: float, verdict: Judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Remainders n'^(−½) γ^power, but smaller γ at larger n': k = 3 allows γ^(−1/3) and no more.
+
+    At γ = 0.01 alone all three would pass.
+    """
+    gammas = {10: 0.1, 30: 0.01, 90: 0.001}
+
+    def remainder(flow: Flow, error: float) -> float:
+        gamma = 0.5 - error
+        hit = bool(np.isclose(gamma, gammas[flow.block]))
+        return float(flow.block**-0.5 * (gamma**power if hit else gamma ** (-1 / 3)))
+
+    monkeypatch.setattr(Flow, "remainder", remainder)
+
+    assert GaussianPlateau(3, (10, 30, 90), draws=5).simulate(0.05).judgement is verdict
+
+
+@pytest.mark.parametrize(("above", "verdict"), [(1.15, SUPPORTED), (0.32, CONTRADICTED)])
+def test_the_median_gaussian_start_decides(
+    above: float, verdict: Judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of starts without a plateau leaves the median; three quarters contradict.
+
+    In both cases nine in ten starts have no more than the worst of them, and the remark says so.
+    """
+    monkeypatch.setattr(
+        Flow, "remainder", lambda flow, error: 1.0 if flow.start[0] > above else 1 / flow.block
+    )
+    finding = GaussianPlateau(3, (10, 30, 90)).simulate(0.05)
+
+    assert finding.judgement is verdict
+    assert finding.remark.endswith(", where nine in ten starts have at least 0")
+
+
+def test_gaussian_starts_are_paired_and_have_a_positive_product(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All n' of a draw share their relevant weights, which are above 0."""
+    seen: list[tuple[int, Floats]] = []
+
+    def remainder(flow: Flow, error: float) -> float:
+        seen.append((flow.block, flow.start))
+        assert error == 0.49
+        return 0.5
+
+    monkeypatch.setattr(Flow, "remainder", remainder)
+    GaussianPlateau(3, (10, 30, 20), gammas=(0.01,), draws=4).simulate(0.05)
+
+    assert [block for block, _ in seen] == [10, 30, 20] * 4
+    starts = np.stack([start for _, start in seen]).reshape(4, 3, 3)  # (draw, n', weight)
+    assert np.all(starts > 0)
+    assert np.all(starts == starts[:, :1])
+    assert len(np.unique(starts)) == 12
 
 
 # SGD on disjoint PolyNets
@@ -187,17 +286,15 @@ def test_other_runs_do_not_count() -> None:
         disjoint(500) | {"training.loss": "hinge"},
         disjoint(500) | {"model": "polynet(3)"},
     ]
-    for rule in (LearnsDisjoint(), PlateauOfSGD()):
-        found = rule.judge(table_of(others), 0.05)
-        assert found.judgement is UNDECIDED
-        assert found.n == 0
+    found = LearnsDisjoint().judge(table_of(others), 0.05)
+    assert found.judgement is UNDECIDED
+    assert found.n == 0
 
 
 def test_two_rates_are_not_mixed_up() -> None:
     """Several runs of one task, start and seed: a rate to be chosen first."""
     rows = [disjoint(500, seed=s % 10) for s in range(20)]
-    for rule in (LearnsDisjoint(), PlateauOfSGD()):
-        assert rule.judge(table_of(rows), 0.05).remark.startswith("several runs share")
+    assert LearnsDisjoint().judge(table_of(rows), 0.05).remark.startswith("several runs share")
 
 
 def test_learning_keeps_its_level() -> None:
@@ -211,9 +308,9 @@ def test_learning_keeps_its_level() -> None:
 
 
 def test_plateau_shares_by_hand() -> None:
-    """Looks at 0, 10, …; the error is 0.5 before 70 % of 100 steps: the share is 0.7.
+    """Evaluations at 0, 10, …; the error is 0.5 before 70 % of 100 steps: the share is 0.7.
 
-    An early dip below 0.49 costs its own look and no more; a run that is not solved has no share.
+    An early dip below 0.49 costs its own evaluation and no more; an unsolved run has no share.
     """
     dip = disjoint(100, plateau=0.7, seed=1)
     dip["curve.test_error"][3] = 0.48
@@ -222,39 +319,19 @@ def test_plateau_shares_by_hand() -> None:
     assert plateau_shares(table_of(rows)).tolist() == pytest.approx([0.7, 0.6])
 
 
-def test_the_plateau_of_sgd() -> None:
-    """Judged at the largest n': above, below, and around one half."""
+def test_the_theorem_s_own_algorithm() -> None:
+    """Blocks of two bits: all runs end within ε and keep both claims; of three, not in T / 20."""
+    rule = LearnsByTheorem58(sizes=((2, 2),))
+    held, hurried = rule.simulate(0.05), LearnsByTheorem58(hurry=0.05).simulate(0.05)
 
-    def table(shares: Sequence[float] | Floats, solved: int = 10) -> pl.DataFrame:
-        small = [disjoint(500, plateau=0.5, seed=s) for s in range(10)]
-        large = [
-            disjoint(500 if s < solved else None, block=50, plateau=share, seed=s)
-            for s, share in enumerate(shares)
-        ]
-        return table_of(small + large)
-
-    rng = np.random.default_rng(0)
-    noise = 0.05 * rng.standard_normal(10)
-    high, low, around = (PlateauOfSGD().judge(table(noise + s), 0.05) for s in (0.9, 0.2, 0.5))
-
-    assert (high.judgement, low.judgement) == (SUPPORTED, CONTRADICTED)
-    assert around.judgement is UNDECIDED
-    assert high.low < high.estimate < high.high <= 1
-    assert "n' = 10, k = 3, constant: 0.500, 10 of 10 solved" in high.remark
-    few = PlateauOfSGD().judge(table(noise + 0.9, solved=4), 0.05)
-    assert few.judgement is UNDECIDED
-    assert few.remark.startswith("too few solved runs at the largest n'; ")
-
-
-def test_the_plateau_keeps_its_level() -> None:
-    """40 tables whose shares are ½ on average."""
-    rng = np.random.default_rng(1)
-    tables = [
-        table_of([disjoint(500, plateau=p, seed=s) for s, p in enumerate(rng.random(12))])
-        for _ in range(40)
-    ]
-    # A look stands for the steps after it, so that shares are rounded up by ½ · 10/500.
-    assert decided(PlateauOfSGD(share=0.51), tables) <= most_wrong(40)
+    assert (held.judgement, held.estimate, held.n) == (SUPPORTED, 1.0, 100)
+    assert held.remark == (
+        "n' = 2, k = 2, T = 14,896: 100 of 100, largest error 0; Claims B.11 and B.12 hold in 100 "
+        "and 100"
+    )
+    assert hurried.judgement is CONTRADICTED
+    few = replace(rule, runs=10).simulate(0.05)
+    assert (few.judgement, few.estimate) == (UNDECIDED, 1.0)
 
 
 # One step
@@ -309,28 +386,50 @@ def test_one_step_keeps_its_level() -> None:
 
 
 def test_the_first_gradient_in_small() -> None:
-    """(9, 2): found from 10 to 3000 examples; not from a few; and no rise if all are large."""
-    rises, few, large = (
-        FirstGradientShowsTheParity(9, 2, sizes, 60).judge(NO_RUNS, 0.05)
-        for sizes in ((10, 3_000), (10, 100), (2_000, 3_000))
+    """At n = 9, 15 and 31 half of the samples show S at about log n / γ²; few trials are open."""
+    rule = FirstGradientShowsTheParity(2, (9, 15, 31), trials=400, tolerance=0.2)
+    found, few = rule.simulate(0.05), replace(rule, trials=20).simulate(0.05)
+
+    assert (found.judgement, found.n) == (SUPPORTED, 1_200)
+    assert found.low < found.estimate < found.high < 1.2
+    assert found.remark.startswith("n = 9: half at ")
+    assert few.judgement is UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("power", "verdict"), [(1.0, SUPPORTED), (0.5, SUPPORTED), (1.5, CONTRADICTED)]
+)
+def test_a_sample_that_grows_faster_contradicts(
+    power: float, verdict: Judgement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the samples show S at 300 (log n / γ² / 300)^power, and nearly all at twice that."""
+
+    def trials(n: int, k: int, sizes: list[int], *, trials: int, rng: Any) -> Floats:
+        inside, outside = map(float, first_gradient(n, k))
+        half = 300 * (math.log(n) / (inside - outside) ** 2 / 300) ** power
+        chance = 1 / (1 + (half / np.array(sizes)) ** 6)
+        return np.asarray(rng.random((trials, len(sizes))) < chance, np.float64)
+
+    monkeypatch.setattr("petridish.theory.hidden.top_k.top_k_trials", trials)
+    rule = FirstGradientShowsTheParity(
+        2, (15, 31, 63, 127), multiples=(0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 50.0)
     )
+    found = rule.simulate(0.05)
 
-    assert (rises.judgement, rises.estimate, rises.n) == (SUPPORTED, 1.0, 120)
-    assert few.judgement is UNDECIDED  # less than the proposition asks for: no wonder
-    assert large.judgement is UNDECIDED
-    assert rises.remark.startswith("m = 10: ")
-    assert rises.remark.endswith("90% proved at 3,026")
+    assert found.judgement is verdict
+    assert found.estimate == pytest.approx(power, abs=0.1)
 
 
-def test_a_gradient_that_hides_the_parity_contradicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were S not shown at the proposition's own size, the claim would be false."""
+def test_a_gradient_that_hides_the_parity_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were S not shown at any multiple, there would be no m to speak of."""
     monkeypatch.setattr(
-        "petridish.theory.hidden.one_step.top_k_trials",
+        "petridish.theory.hidden.top_k.top_k_trials",
         lambda n, k, sizes, *, trials, rng: np.zeros((trials, len(sizes))),
     )
-    found = FirstGradientShowsTheParity(9, 2, (10, 3_100), 60).judge(NO_RUNS, 0.05)
+    found = FirstGradientShowsTheParity(2, (9, 15), trials=60).simulate(0.05)
 
-    assert found.judgement is CONTRADICTED
+    assert found.judgement is UNDECIDED
+    assert found.remark == "n = 9: half of the samples lies beyond the multiples"
 
 
 # Fixed features
@@ -350,6 +449,10 @@ def test_fixed_features_at_chance() -> None:
     assert found.low < found.estimate < found.high
     assert found.n == 30
     assert found.remark.startswith("trained: 10 of 10 solved, mean error 0.000; random 0.49")
+    # √(C(50, 3) / 64), and with 64 · 52 parameters
+    assert found.remark.endswith(
+        "; Theorem 5.6 reaches weights of norm 18 ε (random), 2.4 ε (tangent)"
+    )
 
 
 def test_fixed_features_that_learn_contradict() -> None:
@@ -414,16 +517,30 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_the_flow_s_figure_shows_what_there_is() -> None:
-    """A row for k = 3 and 4; curves of SGD where runs kept them, a word where none did."""
-    table = table_of([disjoint(500, seed=s) for s in range(6)])
+    """A row for k = 3 and 4; curves of SGD where runs kept them, a word where none did.
+
+    Descent begins at a Gaussian start, above chance or near it, and ends without an error; runs
+    from ones are dashed.
+    """
+    table = table_of(
+        [disjoint(500, seed=s, init=init) for s in range(6) for init in ("constant", "normal")]
+    )
     figure = drawings.flow_curves(table, "Title")
     titles = [axes.get_title(loc="left") for axes in figure.axes]
 
-    assert titles[:2] == ["k = 3: gradient flow", "k = 3: SGD, B = 1"]
+    assert titles[:2] == ["k = 3: population descent", "k = 3: SGD, B = 1"]
     assert len(titles) == 6
-    assert len(figure.axes[1].lines) == drawings.MOST_CURVES + 1  # and the line at 0.49
+    assert len(figure.axes[1].lines) == 2 * drawings.MOST_CURVES + 1  # and the line at 0.49
+    dashed = [line for line in figure.axes[1].lines if line.get_linestyle() == "--"]
+    assert len(dashed) == drawings.MOST_CURVES
     assert [text.get_text() for text in figure.axes[4].texts] == ["no runs with curves"]
-    assert "6 runs with curves" in figure.get_supxlabel()
+    assert "12 runs with curves" in figure.get_supxlabel()
+    for panel in (figure.axes[0], figure.axes[3]):
+        for line in panel.lines[:2]:
+            steps, errors = np.array(line.get_xdata()), np.array(line.get_ydata())
+            assert 0.3 < errors[0] < 0.55
+            assert np.all(errors[steps > 1.04] < 1e-9)
+            assert np.all(np.diff(errors) <= 1e-12)
 
 
 @pytest.mark.usefixtures("quick")
@@ -447,6 +564,6 @@ def test_the_one_step_figure_shows_what_there_is() -> None:
         "random",
         "tangent",
     ]
-    assert "12 runs, n = 3 a cell" in figure.get_supxlabel()
+    assert "12 runs, n = 3 per cell" in figure.get_supxlabel()
     with pytest.raises(NothingToDraw):
         drawings.one_step_curves(with_errors([0.0], [0.5]), "Title")

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from petridish.chapters.hidden.figures import gap_histograms as figures
-from petridish.chapters.hidden.rules.gap_growth import GapComparable, GapGrowth
+from petridish.chapters.hidden.rules.gap_growth import GapAtStart, GapComparable, GapGrowth
 from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
 from petridish.rules import Each, Median, Rule
-from petridish.theory.hidden.fourier_gaps import random_gaps, reference_gap
+from petridish.theory.hidden.fourier_gaps import majority_gap, random_gaps, reference_gap
 from tests.rule_worlds import (
     CONTRADICTED,
     SUPPORTED,
@@ -28,7 +28,8 @@ from tests.rule_worlds import (
 )
 
 GROWS = Rule(GapGrowth(), Each(("task", "model")), Median(), above=1.0)  # HP-7 (G)
-ERRORS = [0.5, 0.5, 0.46, 0.3, 0.0]  # the plateau ends at the third look
+STARTS = Rule(GapAtStart(), Each(("task", "model")), Median(), between=(0.0, 1.0))  # HP-7 (S)
+ERRORS = [0.5, 0.5, 0.46, 0.3, 0.0]  # the plateau ends at the third evaluation
 Path = Callable[[np.random.Generator], Sequence[float]]
 
 
@@ -68,7 +69,7 @@ def falling(rng: np.random.Generator) -> list[float]:
 
 
 def wandering(rng: np.random.Generator) -> list[float]:
-    """Go anywhere, from anywhere: every look is drawn alike."""
+    """Go anywhere, from anywhere: every evaluation is drawn alike."""
     return [float(gap) for gap in np.exp(rng.normal(-4, 1, 5))]
 
 
@@ -149,7 +150,7 @@ def test_every_stratum_has_to_grow() -> None:
 
 
 def test_no_trend_is_found_where_there_is_none() -> None:
-    """200 tables of 12 runs in which every look is drawn alike, and 100 of two strata."""
+    """200 tables of 12 runs in which every evaluation is drawn alike, and 100 of two strata."""
     tables = [world(wandering, runs=12, seed=seed) for seed in range(200)]
     two = [
         pl.concat([world(wandering, seed=seed), world(wandering, seed=~seed + 2**32, model="b")])
@@ -268,7 +269,7 @@ def test_histograms_are_drawn_without_runs(monkeypatch: pytest.MonkeyPatch) -> N
         dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
         assert [line.get_label() for line in dashed] == ["majority"]
     assert figure.get_suptitle() == "Title"
-    assert "n = 9, 30 neurons a histogram" in figure.get_supxlabel()
+    assert "n = 9, 30 neurons per histogram" in figure.get_supxlabel()
 
 
 def test_paths_are_drawn_a_panel_a_model() -> None:
@@ -289,5 +290,37 @@ def test_paths_are_drawn_a_panel_a_model() -> None:
         (dashed,) = [line for line in axes.lines if line.get_linestyle() == "--"]
         assert dashed.get_ydata()[0] == float(reference_gap(15, k))  # type: ignore[index] # a list
         assert sum(line.get_marker() == "o" for line in axes.lines) == runs
-    with pytest.raises(NothingToDraw):
+    with pytest.raises(NothingToDraw) as refusal:
         figures.gap_paths(table.drop("curve.fourier_gap"), "Title")
+    assert str(refusal.value) == (
+        "These runs did not record fourier_gap: name it in evaluation.instruments."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [(0.5, SUPPORTED), (1.0, UNDECIDED), (1.6, CONTRADICTED), (-0.4, CONTRADICTED)],
+)
+def test_the_first_gap_beside_majority(share: float, verdict: Any) -> None:
+    """Between 0 and majority's own, above it, below 0, and around it."""
+    majority = float(majority_gap(9, 2))
+    rng = np.random.default_rng(0)
+    rows = [
+        path([share * majority * (1 + 0.2 * rng.standard_normal()), 0.1, 0.1, 0.2, 0.3], seed=s)
+        | {"task": "sparse_parity(9, 2)", "task.n": 9, "task.k": 2}
+        for s in range(20)
+    ]
+    found = STARTS.judge(table_of(rows), 0.05)
+
+    assert found.judgement is verdict
+    assert found.estimate == pytest.approx(share, abs=0.15)
+
+
+def test_a_run_without_a_gap_has_no_first_one() -> None:
+    """A run that kept no such curve, and one of odd k, where majority has none."""
+    rows = [
+        run(100) | {"task.n": 9, "task.k": k, "curve.fourier_gap": gaps}
+        for k, gaps in ((2, None), (3, [0.1]))
+    ]
+
+    assert np.isnan(GapAtStart().of(pl.DataFrame(rows))).all()

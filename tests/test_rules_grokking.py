@@ -5,28 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.hidden.figures.grokking import depth_table, grokking_grid, grokking_map
+from petridish.chapters.hidden.figures.grokking import grokking_grid, grokking_map
 from petridish.chapters.hidden.rules.grokking import (
     DecayWidens,
-    DepthDecides,
-    GreedyStaysAtChance,
     GrokkingBand,
     band_rows,
-    depth,
-    with_depth,
+    printed_decay,
 )
-from petridish.choices import describe
 from petridish.figures.style import NothingToDraw
-from petridish.models import MLP, PolyNet
-from petridish.models.activations import Power
-from petridish.values import Gone
-from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong, table_of
 
 SIZES = (100.0, 300.0, 1_000.0, 3_000.0, 10_000.0)
@@ -54,6 +45,7 @@ def samples(
                 "task": "sparse_parity(50, 3)",
                 "data.m": m,
                 "training.weight_decay": decay,
+                "training.learning_rate": 0.1,  # so that HP's λ is a tenth of the decay
                 "evaluation.every": 100,
                 "seed": number,
                 "outcome": "OUT_OF_STEPS" if solved is None else "SOLVED",
@@ -75,6 +67,20 @@ def like_the_source(m: float, decay: float) -> tuple[float, float, float]:
     if m < edge:
         return 0.0, 0.0, 1.0
     return (0.05, 0.9, 0.0) if m == edge else (0.98, 0.02, 0.0)
+
+
+def test_runs_of_several_rates_have_no_one_decay_of_the_paper() -> None:
+    """λ of HP's Eq. 5.1 is η times the decay of the runs."""
+    table = samples(like_the_source, seeds=2)
+    rates = table.with_columns(
+        pl.when(pl.col("data.m") > 500).then(0.1).otherwise(0.5).alias("training.learning_rate")
+    )
+
+    assert printed_decay(table, 0.02) == pytest.approx(0.002)
+    for rule in (GrokkingBand(), DecayWidens()):
+        assert rule.judge(rates, 0.05).remark == (
+            "the runs have the learning rates [0.1, 0.5]: give one of them"
+        )
 
 
 def test_cells_are_counted_by_hand() -> None:
@@ -189,9 +195,9 @@ def test_decay_widens_by_hand() -> None:
     assert finding.estimate == pytest.approx(10 / 3)
     assert finding.low > 1
     assert finding.remark.startswith(
-        "best λ = 0.01; smallest m 1000 at 0, 300 at 0.01, above 10000 at 0.1; at m = 10000, "
+        "best λ = 0.001; smallest m 1000 at 0, 300 at 0.001, above 10000 at 0.01; at m = 10000, "
     )
-    assert finding.remark.endswith("of 15 are solved with it and 0 of 15 with λ = 0.1")
+    assert finding.remark.endswith("of 15 are solved with it and 0 of 15 with λ = 0.01")
 
 
 def test_decay_that_only_harms_contradicts() -> None:
@@ -247,171 +253,6 @@ def test_what_decay_needs() -> None:
     assert "run it to its end" in DecayWidens().judge(hole, 0.05).remark
 
 
-# Depth
-
-SQUARES = {2: MLP(10, (), Power(2), "linear"), 3: MLP(2, (1,), Power(2), "linear")}
-SQUARES[4] = MLP(10, (10, 1), Power(2), "linear")
-Ends = Callable[[int, int, bool], tuple[float, float]]  # chance to be solved, else test error
-
-
-def deep(
-    ends: Ends,
-    *,
-    seeds: int = 10,
-    seed: int = 0,
-    depths: Sequence[int] = (2, 3, 4),
-    k_values: Sequence[int] = (1, 2, 3, 4, 5, 6),
-) -> pl.DataFrame:
-    """Draw runs of deep squares, end to end and greedy; their ends depend on (L, k, greedy)."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for layers, k, n, greedy, number in product(
-        depths, k_values, (10, 20, 30), (False, True), range(seeds)
-    ):
-        chance, error = ends(layers, k, greedy)
-        solved = rng.random() < chance
-        rows.append(
-            {
-                "model": describe(SQUARES[layers]),
-                "task": f"sparse_parity({n}, {k})",
-                "task.n": n,
-                "task.k": k,
-                "init": "greedy(uniform)" if greedy else "uniform",
-                "seed": number,
-                "outcome": "SOLVED" if solved else "OUT_OF_STEPS",
-                "test_error": 0.0 if solved else error + 0.01 * rng.standard_normal(),
-            }
-        )
-    return table_of(rows)
-
-
-def as_claimed(layers: int, k: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001 - an axis
-    """Solve k ≤ 2^(L−1) end to end, and k ≤ 2 greedily."""
-    return float(k <= (2 if greedy else 2 ** (layers - 1))), 0.5
-
-
-def test_depth_counts_layers() -> None:
-    """L counts the hidden layers and the output; other activations have no degree of 2^(L−1)."""
-    assert [depth(model) for model in SQUARES.values()] == [2, 3, 4]
-    assert depth(MLP(10, (10, 1), Power(2))) == 4
-    for other in (MLP(10), MLP(10, (), Power(3), "linear"), PolyNet(2), Gone("MLP", ())):
-        assert depth(other) is None
-
-
-def test_a_diverged_run_is_at_chance() -> None:
-    """It has no test error, and counts as ½; models without squares are left out."""
-    table = deep(as_claimed, seeds=1, depths=(3,), k_values=(3,))
-    table = table.with_columns(test_error=pl.lit(math.nan))
-    other = with_cells(table.with_columns(model=pl.lit("mlp(10)")))
-
-    assert with_depth(pl.concat([table, other]))["test_error"].to_list() == [0.5] * len(table)
-    assert with_depth(table.head(0)).is_empty()
-
-
-def test_depth_decides_as_claimed() -> None:
-    """All listed pairs solved, none beyond; greedy runs have no part in it."""
-    finding = DepthDecides().judge(deep(as_claimed), 0.05)
-
-    assert finding.judgement is SUPPORTED
-    assert finding.estimate == finding.high == 1
-    assert finding.n == (4 + 6 + 4 + 2) * 30
-    assert "beyond 2^(L−1), at most 0% solved" in finding.remark
-
-
-@pytest.mark.parametrize(
-    ("layers", "k", "chance", "named"),
-    [(4, 6, 0.1, "not solved: L = 4, k = 6"), (3, 5, 0.9, "solved beyond 2^(L−1): L = 3, k = 5")],
-)
-def test_one_pair_contradicts_depth(layers: int, k: int, chance: float, named: str) -> None:
-    """A listed pair that is not solved, or one beyond that is."""
-
-    def ends(a: int, b: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001 - an axis
-        return (chance, 0.5) if (a, b) == (layers, k) else as_claimed(a, b, greedy)
-
-    finding = DepthDecides().judge(deep(ends), 0.05)
-    assert finding.judgement is CONTRADICTED
-    assert finding.remark.endswith(named)
-
-
-def test_depth_is_open_where_runs_lack_or_resemble() -> None:
-    """A listed pair not run, nothing beyond, or a failure that is better than chance."""
-
-    def resembling(layers: int, k: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001
-        return as_claimed(layers, k, greedy)[0], 0.3
-
-    lacking = DepthDecides().judge(deep(as_claimed, depths=(2, 3)), 0.05)
-    assert lacking.judgement is UNDECIDED
-    assert "not run: L = 4, k = 1; L = 4, k = 2" in lacking.remark
-    inner = deep(as_claimed).filter(
-        ~pl.col("model").is_in([describe(SQUARES[2])]) & (pl.col("task.k") < 5)
-        | (pl.col("model") == describe(SQUARES[4]))
-    )
-    assert DepthDecides().judge(inner, 0.05).judgement is UNDECIDED
-    finding = DepthDecides().judge(deep(resembling), 0.05)
-    assert finding.judgement is UNDECIDED
-    assert "the least mean error is 0.30" in finding.remark
-    shallow = deep(as_claimed, depths=(2,))
-    assert DepthDecides().judge(shallow, 0.05).remark.startswith("no run of an MLP of squares")
-
-
-def test_depth_keeps_its_level_at_the_edge() -> None:
-    """One listed pair that is solved half of the time neither slips through nor contradicts."""
-
-    def ends(layers: int, k: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001 - an axis
-        return (0.5, 0.5) if (layers, k) == (4, 6) else as_claimed(layers, k, greedy)
-
-    tables = 30
-    found = [DepthDecides().judge(deep(ends, seed=s), 0.05).judgement for s in range(tables)]
-    assert found.count(SUPPORTED) <= most_wrong(tables)
-    assert found.count(CONTRADICTED) <= most_wrong(tables)
-
-
-def test_greedy_training_stays_at_chance() -> None:
-    """Only k > 2 counts, only what was trained both ways, and only what depth allows."""
-    finding = GreedyStaysAtChance().judge(deep(as_claimed), 0.05)
-
-    assert finding.judgement is SUPPORTED
-    assert finding.estimate == pytest.approx(0.5, abs=0.02)
-    assert finding.n == 2 * (2 + 4) * 30
-    assert "0 of 180 greedy runs solved; end to end at least 100%" in finding.remark
-
-
-def test_greedy_training_that_learns_contradicts() -> None:
-    """One pair with a mean error of 0.2 is enough; errors around 0.4 are open."""
-
-    def with_error(error: float) -> Ends:
-        def ends(layers: int, k: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001
-            special = greedy and (layers, k) == (4, 3)
-            return (0.0, error) if special else as_claimed(layers, k, greedy)
-
-        return ends
-
-    assert GreedyStaysAtChance().judge(deep(with_error(0.2)), 0.05).judgement is CONTRADICTED
-    tables = 30
-    found = [
-        GreedyStaysAtChance().judge(deep(with_error(0.4), seed=s), 0.05).judgement
-        for s in range(tables)
-    ]
-    assert found.count(SUPPORTED) <= most_wrong(tables)
-    assert found.count(CONTRADICTED) <= most_wrong(tables)
-
-
-def test_greedy_training_needs_its_equal() -> None:
-    """Where end-to-end training fails as well, or was not run, nothing is shown."""
-
-    def both_fail(layers: int, k: int, greedy: bool) -> tuple[float, float]:  # noqa: FBT001
-        return 0.0, 0.5
-
-    assert GreedyStaysAtChance().judge(deep(both_fail), 0.05).judgement is UNDECIDED
-    alone = deep(as_claimed).filter(pl.col("init") == "uniform")
-    assert GreedyStaysAtChance().judge(alone, 0.05).remark == (
-        "no model and task with k > 2 was trained both ways"
-    )
-    table: Any = deep(as_claimed, seeds=2)
-    twice = GreedyStaysAtChance().judge(pl.concat([table, table]), 0.05)
-    assert "several runs share" in twice.remark
-
-
 # Figures
 
 
@@ -429,7 +270,7 @@ def test_the_grid_has_a_panel_a_cell() -> None:
     assert [title for title in titles if title] == [
         f"m = {m}" for m in ("10k", "3k", "1k", "300", "100")
     ]
-    assert [axes.get_ylabel() for axes in figure.axes[::5]] == ["λ = 0", "λ = 0.01", "λ = 0.1"]
+    assert [axes.get_ylabel() for axes in figure.axes[::5]] == ["λ = 0", "λ = 0.001", "λ = 0.01"]
     assert {len(axes.lines) for axes in figure.axes} == {10}  # five training, five test errors
     assert figure.axes[0].texts[0].get_text() == "100 %"
     assert figure.axes[-1].texts[0].get_text() == "0 %"
@@ -447,17 +288,3 @@ def test_the_map_frames_the_band() -> None:
     assert places == [(2, 0), (3, 1)]
     with pytest.raises(NothingToDraw, match="There are no runs to draw"):
         grokking_map(table.head(0), "Title")
-
-
-def test_the_depth_table_prints_both_ways_of_training() -> None:
-    """Success over error; the same places end to end and greedy, which may not have been run."""
-    table = deep(as_claimed, seeds=2).with_columns(pl.lit(20_000).alias("training.steps"))
-    whole, greedy = depth_table(table, "Title").axes[:2]
-
-    shown = [text.get_text() for text in whole.texts]
-    assert (shown.count("✓"), shown.count("0")) == (2 + 4 + 6, 4 + 2)
-    assert [text.get_text() for text in greedy.texts].count("✓") == 2 * 3
-    alone = depth_table(table.filter(pl.col("init") == "uniform"), "Title")
-    assert [text.get_text() for text in alone.axes[1].texts] == ["not run"]
-    with pytest.raises(NothingToDraw, match="no runs of networks of squares"):
-        depth_table(with_cells(table.with_columns(model=pl.lit("mlp(10)"))), "Title")

@@ -23,7 +23,7 @@ from petridish.chapters.hidden.rules.luck import (
     memoryless,
 )
 from petridish.figures.style import NothingToDraw
-from petridish.statistics.estimate import exact_interval
+from petridish.statistics.intervals import exact_interval
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 
 Floats = NDArray[np.float64]
@@ -33,12 +33,12 @@ BUDGET = 100_000
 def seen(
     times: dict[int, Floats], *, every: int = 10, budget: int = BUDGET, n: int = 20
 ) -> pl.DataFrame:
-    """Make the runs of some widths, solved at these times, as looks find them."""
+    """Make the runs of some widths, solved at these times, as evaluations find them."""
     parts = []
     for width, exact in times.items():
-        looks = every * np.ceil(np.maximum(exact, 1e-9) / every)
-        solved = looks <= budget
-        found = [int(t) if ok else None for t, ok in zip(looks, solved, strict=True)]
+        seen_at = every * np.ceil(np.maximum(exact, 1e-9) / every)
+        solved = seen_at <= budget
+        found = [int(t) if ok else None for t, ok in zip(seen_at, solved, strict=True)]
         parts.append(
             pl.DataFrame(
                 {
@@ -119,7 +119,7 @@ def test_the_medians_interval_leaves_out_as_many_ranks_as_it_may(runs: int) -> N
 
 
 def test_nobody_gets_lucky() -> None:
-    """None of 5000 runs a width before a tenth of the median: supported, with the numbers."""
+    """None of 5000 runs per width before a tenth of the median: supported, with the numbers."""
     table = seen({r: lognormal(t, 0.4, 5_000, r) for r, t in ((10, 900), (30, 600), (100, 400))})
     finding = NoEarlyConvergence().judge(table, 0.05)
 
@@ -130,7 +130,7 @@ def test_nobody_gets_lucky() -> None:
 
 
 def test_the_ratio_by_hand() -> None:
-    """5 of 1000 runs by the tenth of a median of 1000, seen at looks: 0.5 % over 6.73 %."""
+    """5 of 1000 runs by the tenth of a median of 1000, seen at evaluations: 0.5 % over 6.73 %."""
     times = np.concatenate([np.full(5, 93.0), np.full(496, 999.0), np.linspace(1001, 3000, 499)])
     finding = NoEarlyConvergence().judge(seen({10: times}), 0.05)
     law = 1 - 2 ** (-100 / 995)  # the median may lie anywhere between 990 and 1000
@@ -177,7 +177,7 @@ NULLS = [
 def test_runs_without_memory_decide_nothing(
     median: int, rule: NoEarlyConvergence | HeavyUpperTail
 ) -> None:
-    """Search by guessing is wrongly judged in no more tables than the level, at coarse looks too.
+    """Guessing is wrongly judged in no more tables than the level, at coarse evaluations too.
 
     100 tables of two widths with 1000 runs each, at 5 %.
     """
@@ -263,12 +263,12 @@ def test_where_nothing_can_be_said_nothing_is(
     assert remark in finding.remark
 
 
-def test_coarse_looks_cannot_see_the_start() -> None:
-    """Looks every 500 steps say nothing about the first tenth of 600."""
+def test_coarse_evaluations_cannot_see_the_start() -> None:
+    """Evaluations every 500 steps say nothing about the first tenth of 600."""
     finding = NoEarlyConvergence().judge(seen({10: lognormal(600, 0.3, 999, 0)}, every=500), 0.05)
 
     assert finding.judgement is UNDECIDED
-    assert "looks every 500 steps are too coarse for a median of 1000" in finding.remark
+    assert "evaluations every 500 steps are too coarse for a median of 1000" in finding.remark
 
 
 def test_one_width_without_a_median_blocks_the_claim() -> None:
@@ -296,7 +296,7 @@ def histogram_texts(times: dict[int, Floats], **options: int) -> Sequence[str]:
 
 
 def test_the_histogram_says_what_it_shows() -> None:
-    """A column a width, with its n, its first and its median; the shares add up to the runs."""
+    """One column per width, with its n, its first and its median; the shares add up to the runs."""
     times = {r: lognormal(600, 0.4, 400, r) for r in (10, 30)}
     figure = time_histograms(seen(times), "Title")
 
@@ -308,7 +308,7 @@ def test_the_histogram_says_what_it_shows() -> None:
         shares, edges, _ = panel.patches[0].get_data()  # type: ignore[attr-defined] # a StepPatch
         steps = np.diff(np.where(edges == 5, 0, edges))  # the first bin begins at 0
         assert (shares * steps).sum() == pytest.approx(1)
-    assert "800 runs, looked at every 10 steps" in figure.get_supxlabel()
+    assert "800 runs, evaluated every 10 steps" in figure.get_supxlabel()
 
 
 def test_a_histogram_with_most_runs_unsolved() -> None:

@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.hidden.figures.progress import (
+from petridish.chapters.hidden.figures.hidden_progress import (
     configuration_curves,
-    noise_curves,
     prediction_scatter,
     progress_curves,
 )
-from petridish.chapters.hidden.rules.noisy import ConvergesUnderNoise
+from petridish.chapters.hidden.figures.weights import weight_trajectories
 from petridish.chapters.hidden.rules.prediction import ProgressPredicts, held_out_predictions
 from petridish.chapters.hidden.rules.separation import ProgressSeparates
+from petridish.chapters.hidden.rules.while_flat import LeadsBeforeItShows, TellsWhileFlat
 from petridish.figures.style import NothingToDraw
 from tests.rule_worlds import (
     CONTRADICTED,
@@ -31,7 +31,7 @@ from tests.rule_worlds import (
 )
 
 BUDGET, EVERY = 2_000, 25
-LOOKS = np.arange(0, BUDGET + 1, EVERY)
+STEPS = np.arange(0, BUDGET + 1, EVERY)
 Signal = Callable[[np.random.Generator, int, float], np.ndarray]
 
 
@@ -51,8 +51,8 @@ def one(
     **columns: Any,
 ) -> dict[str, Any]:
     """Make a run that leaves chance 50 steps before it is solved at `end`, infinite for never."""
-    looks = LOOKS[: int(min(end, BUDGET)) // EVERY + 1]
-    errors = np.where(looks < end - 50, 0.5, np.where(looks < end, 0.2, 0.0))
+    steps = STEPS[: int(min(end, BUDGET)) // EVERY + 1]
+    errors = np.where(steps < end - 50, 0.5, np.where(steps < end, 0.2, 0.0))
     return run(
         None if math.isinf(end) else int(end),
         seed=seed,
@@ -63,28 +63,28 @@ def one(
             "training.batch_size": 32,
             "training.learning_rate": 0.1,
             "test_error": errors[-1],
-            "curve.step": looks.tolist(),
-            "curve.train_loss": [math.nan, *loss[1 : len(looks)].tolist()],
+            "curve.step": steps.tolist(),
+            "curve.train_loss": [math.nan, *loss[1 : len(steps)].tolist()],
             "curve.test_error": errors.tolist(),
-            "curve.first_layer_movement": movement[: len(looks)].tolist(),
+            "curve.first_layer_movement": movement[: len(steps)].tolist(),
         }
         | columns,
     )
 
 
 def times(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Draw times to success, on looks, between about 800 and 1800 steps."""
+    """Draw times to success, at evaluations, between about 800 and 1800 steps."""
     return EVERY * np.round(rng.uniform(800, 1_800, count) / EVERY)
 
 
 def flat_loss(rng: np.random.Generator) -> np.ndarray:
-    """Give a loss that says nothing."""
-    return 1 + 0.05 * rng.standard_normal(len(LOOKS))
+    """Return a loss that says nothing."""
+    return 1 + 0.05 * rng.standard_normal(len(STEPS))
 
 
 def walk(rng: np.random.Generator, drift: float) -> np.ndarray:
-    """Give the movement of a weight that is pushed steadily, and by chance."""
-    steps = drift * EVERY + 0.02 * math.sqrt(EVERY) * rng.standard_normal(len(LOOKS))
+    """Return the movement of a weight that is pushed steadily, and by chance."""
+    steps = drift * EVERY + 0.02 * math.sqrt(EVERY) * rng.standard_normal(len(STEPS))
     steps[0] = 0.0
     return np.abs(np.cumsum(steps))
 
@@ -138,7 +138,7 @@ def test_the_score_is_spearmans_by_hand() -> None:
     """With ρ = 1 / t_c for every run, each half predicts the other's order perfectly."""
     rng = np.random.default_rng(0)
     rows = [
-        one(s, end, 0.0, np.full(len(LOOKS), 1 / end), flat_loss(rng))
+        one(s, end, 0.0, np.full(len(STEPS), 1 / end), flat_loss(rng))
         for s, end in enumerate(rng.permutation(np.arange(800, 1_800, EVERY)))
     ]
     predictions = held_out_predictions(table_of(rows))
@@ -147,15 +147,15 @@ def test_the_score_is_spearmans_by_hand() -> None:
     for p in predictions:
         order = np.argsort(p.remaining)
         assert np.all(np.diff(p.predicted[order]) > 0)
-        assert p.time in LOOKS
+        assert p.time in STEPS
         assert 500 <= p.time <= 750  # half of the median plateau of a half
 
 
 def test_predictions_are_in_steps() -> None:
-    """If ρ is the remaining time itself, at any look, it is predicted to rounding."""
+    """If ρ is the remaining time itself, at any evaluation, it is predicted to rounding."""
     rng = np.random.default_rng(0)
     rows = [
-        one(s, end, 0.0, np.maximum(end - LOOKS, 1.0), flat_loss(rng))
+        one(s, end, 0.0, np.maximum(end - STEPS, 1.0), flat_loss(rng))
         for s, end in enumerate(times(rng, 30))
     ]
 
@@ -211,7 +211,7 @@ def test_a_loss_that_knows_is_not_beaten() -> None:
     for s, end in enumerate(times(rng, 40)):
         moved = walk(rng, 3 / end)
         rows.append(one(s, end, 0.0, moved, 1 - moved / 10))
-        better.append(one(s, end, 0.0, walk(rng, ignorant(s, end, rng)), 1 - 1 / end - LOOKS / 1e6))
+        better.append(one(s, end, 0.0, walk(rng, ignorant(s, end, rng)), 1 - 1 / end - STEPS / 1e6))
 
     same = ProgressPredicts().judge(table_of(rows), 0.05)
     assert same.judgement is SUPPORTED
@@ -263,7 +263,7 @@ def test_prediction_says_what_it_lacks() -> None:
 
     assert rule.judge(table.drop("curve.step"), 0.05).remark == "these runs kept no curves"
     assert rule.judge(without, 0.05).remark == (
-        "these runs did not record first_layer_movement: ask for it by evaluation.instruments"
+        "these runs did not record first_layer_movement: name it in evaluation.instruments"
     )
     assert rule.judge(world(knowing, seeds=10), 0.05).remark == (
         "needs 8 runs in each half of the seeds that are at chance after 0.5 of their plateau; "
@@ -284,8 +284,8 @@ def test_noise_alone_has_no_time_to_predict() -> None:
 
 
 def jump(at: float, size: float, rng: np.random.Generator, noise: float = 1e-3) -> np.ndarray:
-    """Give a signal that is 1, and changes by `size` at a time."""
-    return 1 + size * (at <= LOOKS) + noise * rng.standard_normal(len(LOOKS))
+    """Return a signal that is 1, and changes by `size` at a time."""
+    return 1 + size * (at <= STEPS) + noise * rng.standard_normal(len(STEPS))
 
 
 def told_apart(
@@ -324,7 +324,7 @@ def test_shares_are_mann_and_whitneys() -> None:
     """Against SciPy's statistic, with ties, and with runs drawn twice; medians by repeating."""
     from scipy.stats import mannwhitneyu
 
-    from petridish.chapters.hidden.rules.separation import _medians, _shares
+    from petridish.statistics.ranks import share_below, weighted_medians
 
     rng = np.random.default_rng(0)
     weights = np.array([[1.0, 1, 1], [0, 1, 2], [2, 0, 0]]).T  # (run, weighting)
@@ -332,9 +332,9 @@ def test_shares_are_mann_and_whitneys() -> None:
         a, b = rng.integers(0, 5, 4).astype(float), rng.integers(0, 5, 3).astype(float)
         for i, drawn in enumerate(([0, 1, 2], [1, 2, 2], [0, 0])):
             area = mannwhitneyu(a, b[drawn]).statistic / (4 * len(drawn))
-            assert _shares(a, b, weights).mean(axis=0)[i] == pytest.approx(area)
+            assert share_below(a, b, weights).mean(axis=0)[i] == pytest.approx(area)
             low = np.sort(b[drawn])[(len(drawn) - 1) // 2]
-            assert _medians(np.tile(b[:, None], 3), weights)[i] == low
+            assert weighted_medians(np.tile(b[:, None], 3), weights)[i] == low
 
 
 def test_a_solved_run_is_told_from_noise_by_anything() -> None:
@@ -342,15 +342,15 @@ def test_a_solved_run_is_told_from_noise_by_anything() -> None:
     rng = np.random.default_rng(0)
     rows = []
     for s in range(20):
-        rows.append(one(s, 500.0, 0.0, LOOKS / 500, jump(450, -1, rng)))
-        rows.append(one(s, math.inf, 0.5, LOOKS / 1_000, jump(1e9, 0, rng)))
+        rows.append(one(s, 500.0, 0.0, STEPS / 500, jump(450, -1, rng)))
+        rows.append(one(s, math.inf, 0.5, STEPS / 1_000, jump(1e9, 0, rng)))
     finding = ProgressSeparates().judge(table_of(rows), 0.05)
 
     assert finding.remark == "(xiv): ρ 25, training loss 450, test error 450 steps"
 
 
 def test_a_noisy_loss_is_averaged() -> None:
-    """A loss that falls by no more than its noise, at 100 steps, is not read look by look."""
+    """A loss that falls by no more than its noise, at 100 steps, is read as a mean."""
     rng = np.random.default_rng(0)
     rows = []
     for s in range(20):
@@ -392,85 +392,93 @@ def test_what_never_separates_counts_as_late() -> None:
     assert neither.judgement is CONTRADICTED  # the error at least falls before the end
 
 
-# Noisy labels
+# While the error is at chance
 
 
-def noisy(
-    probability: Callable[[float, int], float],
-    *,
-    levels: Sequence[float] = (0.0, 0.2, 0.49),
-    batches: Sequence[int] = (1, 32),
-    seeds: int = 12,
-    seed: int = 0,
+def flat_world(
+    lead: float, movement: float, *, seeds: int = 40, budget: int = BUDGET
 ) -> pl.DataFrame:
-    """Draw runs at several noise levels and batch sizes, each cell with its luck."""
-    rng = np.random.default_rng(seed)
+    """Make runs at chance until 950: leads from `lead` on, ρ above all noise from `movement` on."""
+    rng = np.random.default_rng(0)
     rows = []
-    for p in levels:
-        for batch in batches:
-            for s in range(seeds):
-                solved = rng.random() < probability(p, batch)
-                rows.append(
-                    run(
-                        100 if solved else None,
-                        seed=s,
-                        **{
-                            "data.label_noise": p,
-                            "training.batch_size": batch,
-                            "training.steps": 5_000,
-                            "test_error": 0.0 if solved else 0.37,
-                        },
-                    )
-                )
+    for s in range(seeds):
+        for noise in (0.0, 0.5):
+            end = math.inf if noise else 1_000.0
+            moved = 1 + 0.1 * rng.random(len(STEPS)) + (movement <= STEPS) * (noise == 0)
+            row = one(s, end, noise, moved, flat_loss(rng), **{"training.steps": budget})
+            steps = np.array(row["curve.step"])
+            rows.append(row | {"curve.relevant_lead": np.where(steps >= lead, 0.1, -0.1).tolist()})
     return table_of(rows)
 
 
-def test_one_batch_size_a_noise_level_is_enough() -> None:
-    """Small batches that fail at high noise do not matter where large ones succeed."""
-    finding = ConvergesUnderNoise().judge(noisy(lambda p, b: float(p < 0.4 or b > 1)), 0.05)
+def test_what_is_told_apart_while_the_error_is_flat() -> None:
+    """ρ that leaves noise at 400 does so by 925, the last evaluation at chance; from 975 on not.
 
-    assert finding.judgement is SUPPORTED
-    assert finding.estimate == 1
-    assert finding.low > 0.5
-    assert finding.n == 72
+    At half of the time, 462, it has in the former case.
+    """
+    sooner = TellsWhileFlat().judge(flat_world(0, 400), 0.05)
+    later = TellsWhileFlat().judge(flat_world(0, 975), 0.05)
 
-
-def test_a_level_at_which_nothing_is_solved_contradicts() -> None:
-    """The level is named, with the budget and how far its runs came."""
-    finding = ConvergesUnderNoise().judge(noisy(lambda p, _: float(p < 0.4)), 0.05)
-
-    assert finding.judgement is CONTRADICTED
-    assert finding.estimate == 0
-    assert finding.high < 0.5
-    assert "p = 0.49 not solved: at most 5,000 steps, smallest test error 0.370" in finding.remark
+    assert sooner.judgement is SUPPORTED
+    assert (sooner.estimate, sooner.n) == (1.0, 80)
+    assert sooner.remark.startswith("(xiv): 40 of 40 (at half of the time 40), training loss ")
+    assert later.judgement is CONTRADICTED
+    assert later.estimate < 0.2
+    assert TellsWhileFlat().judge(flat_world(0, 400, seeds=9), 0.05).remark == (
+        "needs 10 runs on a parity that begin at chance and as many on noise in (xiv)"
+    )
 
 
-def test_noise_in_between_is_open() -> None:
-    """Half of the runs solved, or too few runs, decide nothing."""
-    rule = ConvergesUnderNoise()
-    half = noisy(lambda p, _: 0.5 if p > 0.4 else 1.0)
-    few = noisy(lambda p, _: 1.0, seeds=4)
+def test_runs_that_are_flat_longer_than_noise_was_followed_are_left_out() -> None:
+    """Beyond its budget the control says nothing."""
+    table = flat_world(0, 400, budget=500)
 
-    assert rule.judge(half, 0.05).judgement is UNDECIDED
-    assert rule.judge(few, 0.05).judgement is UNDECIDED
-    assert rule.judge(noisy(lambda p, _: 1.0, levels=(0.5,)), 0.05).n == 0
+    finding = TellsWhileFlat().judge(table, 0.05)
+    assert finding.judgement is UNDECIDED
+    assert finding.remark.endswith(" on noise, 40 left out")
 
 
-def test_the_best_of_many_batch_sizes_keeps_its_level() -> None:
-    """Six batch sizes at even odds: one of them looks good too seldom to be believed."""
-    tables = [
-        noisy(lambda p, _: 0.5, levels=(0.4,), batches=(1, 2, 4, 8, 16, 32), seeds=10, seed=seed)
-        for seed in range(200)
-    ]
+def test_relevant_weights_lead_before_the_error_leaves_chance() -> None:
+    """From 700 on they lead at 925, the last evaluation at chance; from 950 on they do not."""
+    sooner = LeadsBeforeItShows().judge(flat_world(700, 0), 0.05)
+    later = LeadsBeforeItShows().judge(flat_world(950, 0), 0.05)
 
-    assert decided(ConvergesUnderNoise(), tables) <= most_wrong(200)
+    assert sooner.judgement is SUPPORTED
+    assert sooner.remark == "(xiv): 40 of 40, first seen at 0.76 of the time at chance"
+    assert (later.judgement, later.estimate) == (CONTRADICTED, 0.0)
+    without = LeadsBeforeItShows().judge(flat_world(0, 0).drop("curve.relevant_lead"), 0.05)
+    assert without.remark == (
+        "these runs did not record relevant_lead: name it in evaluation.instruments"
+    )
 
 
 # Figures
 
 
+def test_every_weight_has_its_path() -> None:
+    """One run per configuration, one line per weight; without weights there is nothing to draw."""
+    table = drawn_table().filter(pl.col("data.label_noise") == 0, pl.col("seed") < 3)
+    kept = table.with_columns(
+        pl.struct(
+            values=pl.col("curve.step").list.eval(pl.element().repeat_by(5).explode() * 1.0),
+            shape=pl.concat_list(pl.col("curve.step").list.len(), pl.lit(1), pl.lit(5)),
+        ).alias("array.first_layer_weights")
+    )
+    figure = weight_trajectories(kept, "Weights")
+
+    assert titles(figure) == [
+        "(xiv) sinusoidal, no 2nd layer\nB = 32, η = 0.1",
+        "(xv) PolyNet\nB = 32, η = 0.1",
+    ]
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 5, 5, 1, 1]
+    with pytest.raises(
+        NothingToDraw, match=r"No run kept its weights\. Add the instrument first_l"
+    ):
+        weight_trajectories(table, "Weights")
+
+
 def drawn_table() -> pl.DataFrame:
-    """Give runs of two configurations with all that the figures show."""
+    """Return runs of two configurations with all that the figures show."""
     table = world(knowing, seeds=20, models=["mlp(1, (), sine(3), sum)", "polynet(3)"])
     return table.with_columns(
         (pl.col("curve.first_layer_movement") * 2).alias("curve.relevant_weight"),
@@ -480,13 +488,13 @@ def drawn_table() -> pl.DataFrame:
 
 
 def titles(figure: Any) -> list[str]:
-    """Give the titles of the panels that are shown."""
+    """Return the titles of the panels that are shown."""
     found = [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()]
     return [title for title in found if title]
 
 
 def texts(figure: Any) -> list[str]:
-    """Give every text drawn inside the panels."""
+    """Return every text drawn inside the panels."""
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
@@ -527,29 +535,13 @@ def test_predictions_are_drawn_with_their_score() -> None:
     assert points == [20, 20]
 
 
-def test_noise_has_a_grid_of_panels() -> None:
-    """A row a batch size, a column a p."""
-    rows = [
-        falling | {"data.label_noise": p, "training.batch_size": batch}
-        for p in (0.0, 0.2, 0.49)
-        for batch in (1, 32)
-        for falling in world(knowing, seeds=3)
-        .filter(pl.col("data.label_noise") == 0)
-        .iter_rows(named=True)
-    ]
-    figure = noise_curves(table_of(rows), "Noise")
-
-    assert titles(figure) == ["p = 0", "p = 0.2", "p = 0.49"]
-    assert texts(figure) == ["3 of 3 solved"] * 6
-
-
 def test_what_cannot_be_drawn_is_said() -> None:
     """Curves, instruments and enough runs, each with what to do."""
     table = drawn_table()
 
     with pytest.raises(NothingToDraw, match=r"kept no curves\. Run them with --set"):
         configuration_curves(table.drop("curve.step"), "Curves")
-    with pytest.raises(NothingToDraw, match=r"did not record relevant_weight\. Name it in"):
+    with pytest.raises(NothingToDraw, match=r"did not record relevant_weight: name it in"):
         progress_curves(table.drop("curve.relevant_weight"), "Progress")
     with pytest.raises(NothingToDraw, match="Run more seeds"):
         prediction_scatter(table.filter(pl.col("seed") < 6), "Predictions")

@@ -13,23 +13,17 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
-from petridish.chapters.hidden.figures.robust import alpha_table, robust_combinations, robust_table
+from petridish.chapters.hidden.figures.robust import robust_combinations, robust_table
 from petridish.chapters.hidden.rules.architectures import with_architectures
 from petridish.chapters.hidden.rules.robust import (
     RATES,
     RobustSpace,
-    ScalingTable,
     best_runs,
-    binomial_at_least,
-    binomial_at_most,
     crossed_success,
-    exhaustive_alpha,
-    mean_share,
     outcomes_of,
-    scalings,
 )
-from petridish.figures.style import NothingToDraw
-from petridish.rules.claims import Finding, Judgement
+from petridish.rules.claims import Finding
+from petridish.statistics.shares import binomial_at_least, binomial_at_most, mean_share
 from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
@@ -283,190 +277,11 @@ def test_outcomes_are_laid_out_by_cell_and_seed() -> None:
     assert np.array_equal(laid, [[np.nan, 0.0], [1.0, 0.5]], equal_nan=True)
 
 
-# How times grow with n
-
-
-Times = Callable[[str, int, int, float, np.random.Generator], float]
-
-
-def growing(
-    time: Times,
-    *,
-    seeds: int = 25,
-    seed: int = 0,
-    k_values: Sequence[int] = (2,),
-    sizes: Sequence[int] = (10, 20, 30),
-    rates: Sequence[float] = (0.1, 1.0),
-) -> pl.DataFrame:
-    """Draw runs whose time to converge is a function of (architecture, n, k, rate)."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for name, n, k, rate, number in product(TWO, sizes, k_values, rates, range(seeds)):
-        drawn = time(name, n, k, rate, rng)
-        solved = drawn <= 100_000
-        rows.append(
-            {
-                "model": f"polynet({k})" if name == "(xv)" else MODELS[name],
-                "task": f"sparse_parity({n}, {k})",
-                "task.n": n,
-                "task.k": k,
-                "training.batch_size": 32,
-                "init": "xavier",
-                "training.loss": "hinge",
-                "training.learning_rate": rate,
-                "training.steps": 100_000,
-                "seed": number,
-                "outcome": "SOLVED" if solved else "OUT_OF_STEPS",
-                "solved_at": round(drawn) if solved else None,
-            }
-        )
-    types = {"solved_at": pl.Int64}
-    return with_cells(pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None))
-
-
-def power_law(exponent: float, *, noise: float = 0.0, c: float = 100.0) -> Times:
-    """Take c (n − 9)^exponent steps at η = 0.1, ten times as many at another rate."""
-
-    def time(name: str, n: int, k: int, rate: float, rng: np.random.Generator) -> float:
-        typical = c * (n - 9) ** exponent * (1 if rate == 0.1 else 10)
-        return float(typical * math.exp(noise * rng.standard_normal()))
-
-    return time
-
-
-@pytest.fixture(autouse=True)
-def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw 200 resamples instead of 2000: error rates need many tables, not fine quantiles."""
-    monkeypatch.setattr("petridish.chapters.hidden.rules.robust.RESAMPLES", 200)
-
-
-def grown(table: pl.DataFrame, level: float = 0.05, **choices: Any) -> Finding:
-    """Judge the two architectures of these worlds."""
-    return ScalingTable(**({"architectures": TWO} | choices)).judge(table, level)
-
-
-def test_an_exact_power_law_is_found() -> None:
-    """100 (n − 9)^1.5 has c = 100 and α = 1.5 at the better of two rates."""
-    for entry in scalings(growing(power_law(1.5))):
-        assert entry.c == 100
-        assert entry.alpha == pytest.approx(1.5, abs=1e-3)
-        assert entry.low(0.05) == entry.high(0.05) == entry.alpha
-        assert (entry.runs, entry.seeds) == (150, 25)
-
-
-def test_alpha_by_hand() -> None:
-    """Times 100, 400 and 500 at n = 10, 20 and 30: the smallest α that bounds both is log_11 4."""
-    times = {10: 100, 20: 400, 30: 500}
-    entry = scalings(growing(lambda name, n, k, rate, rng: times[n]))[0]
-
-    assert entry.alpha == pytest.approx(math.log(4) / math.log(11))
-    assert entry.alpha > math.log(5) / math.log(21)
-
-
-def test_the_tenth_percentile_counts_runs_that_never_converge() -> None:
-    """Of 25 runs the third is the tenth percentile: it is known if three converge, and not if two.
-
-    The time is then beyond the budget, and α at least what the budget gives.
-    """
-    order = iter(range(10**6))
-
-    def time(converging: int) -> Times:
-        def drawn(name: str, n: int, k: int, rate: float, rng: np.random.Generator) -> float:
-            number = next(order) % 25
-            return 100 * (number + 1) if n == 10 or number < converging else math.inf
-
-        return drawn
-
-    known, missing, never = (scalings(growing(time(number)))[0] for number in (3, 2, 0))
-
-    assert known.c == 300
-    assert known.alpha == 0
-    assert missing.alpha == math.inf
-    assert missing.high(0.05) == math.inf
-    assert missing.low(0.05) == 0  # drawn anew, three converge as well as not
-    budget = [math.log(100_000 / c) / math.log(11) for c in (600, 100)]
-    assert budget[0] <= never.low(0.05) <= budget[1]
-
-
-def test_exhaustive_search_by_hand() -> None:
-    """C(30, 2) / C(10, 2) = 435 / 45, and n − 9 grows by 21; at k = 4, 27405 / 210."""
-    assert exhaustive_alpha(2, (10, 20, 30)) == pytest.approx(math.log(435 / 45) / math.log(21))
-    assert [round(exhaustive_alpha(k, (10, 20, 30)), 2) for k in (2, 3, 4)] == [0.75, 1.16, 1.6]
-
-
-def test_small_exponents_are_supported() -> None:
-    """Every α below k, bounds included; the remark sets it beside exhaustive search."""
-    finding = grown(growing(power_law(1.0, noise=0.3), k_values=(2, 3)))
-
-    assert finding.judgement is SUPPORTED
-    assert finding.low <= 0.5 <= finding.high < 1
-    assert finding.n == 600
-    assert "2 of 4 α below exhaustive search's own (0.75 at k = 2, 1.16 at k = 3)" in finding.remark
-
-
-def test_one_large_exponent_contradicts() -> None:
-    """An architecture whose time grows faster than (n − 9)^2 at k = 2, though others do not."""
-
-    def time(name: str, n: int, k: int, rate: float, rng: np.random.Generator) -> float:
-        return power_law(2.4 if name == "(xv)" else 0.5, noise=0.2, c=50)(name, n, k, rate, rng)
-
-    finding = grown(growing(time))
-    assert finding.judgement is CONTRADICTED
-    assert finding.remark.startswith("(xv), k = 2: c = ")
-    assert finding.low > 1
-
-
-def test_a_missing_entry_leaves_it_open_or_contradicts() -> None:
-    """Beyond the budget α is at least what the budget gives: log_21 of 10^5 / c.
-
-    From c = 100 that is 2.27 at n = 30, more than k = 2 but less than k = 3.
-    """
-
-    def time(name: str, n: int, k: int, rate: float, rng: np.random.Generator) -> float:
-        return math.inf if name == "(i)" and n == 30 else 100.0
-
-    open_at_3 = grown(growing(time, k_values=(3,)))
-    assert open_at_3.judgement is UNDECIDED
-    assert "less than a tenth converge for some n: (i) at k = 3" in open_at_3.remark
-    assert open_at_3.estimate == 0  # of (xv), which is known
-    assert grown(growing(time)).judgement is CONTRADICTED
-
-
-def test_few_seeds_and_absent_architectures_decide_nothing() -> None:
-    """With 10 seeds the tenth percentile is the least time: there is an estimate, no verdict."""
-    finding = grown(growing(power_law(1.0), seeds=10))
-    assert finding.judgement is UNDECIDED
-    assert finding.estimate == pytest.approx(0.5)
-    assert "2 entries have less than 15 seeds" in finding.remark
-
-    table = growing(power_law(1.0))
-    assert "not run: (ii), (iii)" in ScalingTable().judge(table, 0.05).remark
-    assert ScalingTable().judge(table, 0.05).judgement is UNDECIDED
-    lacking = grown(growing(power_law(1.0), sizes=(20, 30)))
-    assert lacking.remark == ("no architecture has n = 10 and a larger n at B = 32, hinge, xavier")
-    assert "several runs share" in grown(pl.concat([table, table])).remark
-
-
-@pytest.mark.parametrize(("exponent", "wrong"), [(1.99, CONTRADICTED), (2.01, SUPPORTED)])
-def test_at_the_edge_the_wrong_verdict_is_rare(exponent: float, wrong: Judgement) -> None:
-    """With α on either side of k = 2 by a hair, and times that vary by a factor of two."""
-    tables = 40
-    found = sum(
-        grown(
-            growing(power_law(exponent, noise=0.7, c=10), seeds=20, seed=s, rates=(0.1,))
-        ).judgement
-        is wrong
-        for s in range(tables)
-    )
-
-    assert found <= most_wrong(tables)
-
-
 # Figures
 
 
 def printed(figure: Figure) -> list[list[str]]:
-    """Give the texts of every panel that has any."""
+    """Return the texts of every panel that has any."""
     found = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     return [texts for texts in found if texts]
 
@@ -493,7 +308,7 @@ def test_runs_that_never_converge_have_no_time() -> None:
 
 
 def test_small_multiples_count_what_reaches_a_fifth() -> None:
-    """A panel for each initialisation and loss, the source's first; a cross where it is missed."""
+    """One panel per initialisation and loss, the paper's first; a cross where it is missed."""
     table = world(lambda cell: float(cell["B"] > 1 or cell["architecture"] == "(i)"), seeds=3)
     figure = robust_combinations(table, "Title")
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
@@ -503,24 +318,3 @@ def test_small_multiples_count_what_reaches_a_fifth() -> None:
     ]
     assert {panel.get_title(loc="right") for panel in panels} == {"3 of 4"}
     assert {len(panel.lines) for panel in panels} == {1}
-
-
-def test_the_exponents_are_printed() -> None:
-    """α, its interval and c in every cell; a dash where a time is beyond the budget."""
-    figure = alpha_table(growing(power_law(1.5), k_values=(2, 3)), "Title")
-    assert printed(figure)[0][:2] == ["1.50", "[1.50, 1.50]  c = 100"]
-    assert "(25 seeds)" in figure.get_supxlabel().replace("\n", " ")
-
-    lost = alpha_table(growing(lambda *_: math.inf, seeds=5), "Title")
-    assert printed(lost) == [["–", "–"]]
-    assert "intervals are too narrow" in lost.get_supxlabel().replace("\n", " ")
-
-
-def test_figures_without_runs_say_so() -> None:
-    """An empty table, and growth along a single n."""
-    table = growing(power_law(1.0), seeds=2)
-    for figure in (robust_table, robust_combinations, alpha_table):
-        with pytest.raises(NothingToDraw, match="There are no runs to draw"):
-            figure(table.head(0), "Title")
-    with pytest.raises(NothingToDraw, match="Growth needs two values of n"):
-        alpha_table(table.filter(pl.col("task.n") == 10), "Title")

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.hidden.rules.scaling import Elbow, ScalesAsPowerOfN, cells_of
-from petridish.statistics.estimate import censored_median
-from petridish.statistics.power_laws import Cell, PowerLaw, find_break, fit_power_law
+from petridish.chapters.hidden.rules.scaling import (
+    ExponentGrowsWithK,
+    ExponentWorsens,
+    GrowsSlowerThanSearch,
+    cells_of,
+)
+from petridish.statistics.intervals import censored_median
+from petridish.statistics.power_laws import Cell, PowerLaw, fit_power_law
 from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
 from tests.scaling_worlds import SIZES, curves, draw_less
@@ -25,7 +31,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bent(below: float, above: float, at: int = 18) -> Callable[[int, float], float]:
-    """Give the exponent that makes a curve of two slopes that meet at `at`."""
+    """Return the exponent that makes a curve of two slopes that meet at `at`."""
 
     def power(_: int, n: float) -> float:
         if n <= at:
@@ -44,7 +50,7 @@ def cell_of(times: Sequence[float], *, every: int = 10) -> Cell:
 
 
 def test_cells_are_gathered_by_hand() -> None:
-    """Architectures as in the source, n from the smallest, unsolved last, the smallest budget."""
+    """Architectures as in the paper, n from the smallest, unsolved last, the smallest budget."""
     rows = [
         {"model": model, "task.k": 2, "task.n": n, "seed": seed, "solved_at": at}
         | {"training.steps": budget, "evaluation.every": 10}
@@ -72,7 +78,7 @@ def test_looks_are_spread_by_hand() -> None:
 
 
 def test_quantiles_are_the_censored_ones(seed: int) -> None:
-    """The median is the censored median, but for less than one look; known if half are solved."""
+    """The median is the censored one, but for less than an evaluation; known if half are solved."""
     rng = np.random.default_rng(seed)
     for runs in range(1, 40):
         times = 10 * rng.integers(1, 9, runs).astype(float)
@@ -149,7 +155,7 @@ def test_the_error_of_an_exponent_is_that_of_redrawn_runs(seed: int) -> None:
 
 @pytest.mark.parametrize("runs", [20, 200])
 def test_intervals_of_exponents_cover(runs: int) -> None:
-    """Of 150 power laws, the 95 % intervals miss hardly more than 5 %, looks of 10 steps or not."""
+    """Of 150 power laws, the 95 % intervals miss hardly more than 5 %, at coarse steps too."""
     z, missed = NormalDist().inv_cdf(0.975), 0
     for seed in range(150):
         (cells,) = cells_of(
@@ -163,46 +169,81 @@ def test_intervals_of_exponents_cover(runs: int) -> None:
     assert missed <= most_wrong(150)
 
 
-def test_small_exponents_support_large_ones_contradict() -> None:
-    """α = 0.6 for all is below exhaustive search; 1.4 for one k is above; about 1 is open."""
-    small = ScalesAsPowerOfN().judge(curves(lambda k, _: 0.6 * k), 0.05)
-    large = ScalesAsPowerOfN().judge(curves(lambda k, _: 1.4 * k if k == 3 else 0.6 * k), 0.05)
-    open_ = ScalesAsPowerOfN().judge(curves(lambda k, _: float(k)), 0.05)
+def test_a_power_law_over_a_known_one() -> None:
+    """20 n² steps over n² / 2 are 40, whatever n."""
+    cells = [Cell(n, np.full(9, 20.0 * n**2), 1, 10**9) for n in (10.0, 20.0, 40.0)]
+    law = fit_power_law(cells, over=lambda n: n**2 / 2)
 
-    assert small.judgement is SUPPORTED
-    assert small.estimate == pytest.approx(0.6, abs=0.1)
-    assert small.low < small.estimate < small.high < 1
-    assert large.judgement is CONTRADICTED
+    assert law is not None
+    assert law.exponent == pytest.approx(0, abs=0.002)
+    assert law.factor == pytest.approx(40, rel=0.01)
+
+
+# Against exhaustive search
+
+
+def search(k: int, n: float) -> float:
+    """Return the exponent that makes a curve grow as C(n, k) does."""
+    if n == 10:
+        return 0.0
+    return math.log(math.comb(int(n), k) / math.comb(10, k)) / math.log(n / 10)
+
+
+def test_slower_than_search_supports_faster_contradicts() -> None:
+    """n^(0.6 k) for all is slower than C(n, k); n^4.2 at k = 3 is faster; C(n, k) is open."""
+    rule = GrowsSlowerThanSearch()
+    slow = rule.judge(curves(lambda k, _: 0.6 * k), 0.05)
+    fast = rule.judge(curves(lambda k, _: 4.2 if k == 3 else 0.6 * k), 0.05)
+    open_ = rule.judge(curves(search), 0.05)
+
+    assert slow.judgement is SUPPORTED
+    assert slow.low < slow.estimate < slow.high < 0
+    assert slow.remark.startswith("at (i), k = 2. exponents of t_c: (i), k = 2 to n = 30: 1.")
+    assert fast.judgement is CONTRADICTED
+    assert fast.remark.startswith("at (i), k = 3.")
+    assert fast.estimate == pytest.approx(4.2 - 3.2, abs=0.3)
     assert open_.judgement is UNDECIDED
 
 
-def test_as_slow_as_exhaustive_search_is_rarely_decided() -> None:
-    """α = 1 in all strata: the level is kept, for few runs and with medians beyond the budget."""
-    tables = [
-        curves(lambda k, _: float(k), runs=15, seed=seed, budget=2_500) for seed in range(150)
-    ]
-    assert decided(ScalesAsPowerOfN(), tables) <= most_wrong(150)
+def test_growth_like_search_is_rarely_decided() -> None:
+    """C(n, k) in all strata: the level is kept, for few runs and with a budget that cuts."""
+    tables = [curves(search, runs=15, seed=seed, budget=4_000) for seed in range(150)]
+
+    assert decided(GrowsSlowerThanSearch(), tables) <= most_wrong(150)
 
 
-def test_the_remark_is_a_table_of_exponents() -> None:
-    """Strata in order, with a dash where fewer than three medians are known."""
-    table = curves(
-        lambda k, _: 0.5 * k if k < 5 else 9.0,
-        models=("polynet(K)", "mlp(10, (), relu, linear)"),
-        degrees=(2, 5),
-        runs=400,
-        budget=4_000,
-        sizes=(10, 20, 30, 40),
-    )
-    finding = ScalesAsPowerOfN().judge(table, 0.05)
+def test_a_curve_is_followed_as_far_as_search_could_be_seen() -> None:
+    """From 200 steps C(n, 3) passes 2500 at n = 22: larger n could only show slow growth."""
+    finding = GrowsSlowerThanSearch().judge(curves(0.5, degrees=(3,), runs=300, budget=2_500), 0.05)
 
-    assert finding.remark.startswith("mean α 0.5")
-    assert "2 of 4 strata have three known medians" in finding.remark
-    (first, second) = finding.remark.partition("α: ")[2].split("; ")
-    assert first.startswith("(i) 0.5")
-    assert first.endswith(", – (k = 2, 5)")
-    assert second.startswith("(xv) 0.5")
-    assert finding.n == 2 * 4 * 400
+    assert finding.judgement is SUPPORTED
+    assert "k = 3 to n = 18: 0." in finding.remark
+
+
+def test_a_median_beyond_the_budget_speaks_against_slow_growth() -> None:
+    """n^9 at k = 3 leaves the budget where C(n, 3) does not; and with too little of it, nothing.
+
+    Were only known medians asked, the fastest growth would be left out.
+    """
+
+    def power(k: int, _: float) -> float:
+        return 9.0 if k == 3 else 1.0
+
+    halted = GrowsSlowerThanSearch().judge(curves(power, runs=100, budget=2_500), 0.05)
+    short = GrowsSlowerThanSearch().judge(curves(lambda *_: 0.5, runs=100, budget=900), 0.05)
+
+    assert halted.judgement is CONTRADICTED
+    assert halted.remark.endswith(". beyond the budget, where C(n, k) is not: (i), k = 3")
+    assert short.judgement is UNDECIDED
+    assert short.remark.endswith(". not judged, a median or the budget is missing: (i), k = 3")
+
+
+def test_larger_n_are_not_small_ones() -> None:
+    """Steep growth beyond n = 40 says nothing about the power law up to there."""
+    table = curves(bent(1.0, 5.0, at=40), sizes=(10, 20, 30, 40, 60, 80))
+
+    assert GrowsSlowerThanSearch().judge(table, 0.05).judgement is SUPPORTED
+    assert ExponentGrowsWithK().judge(table, 0.05).n == 2 * 4 * 30
 
 
 def test_budgets_may_differ_between_cells() -> None:
@@ -216,81 +257,107 @@ def test_budgets_may_differ_between_cells() -> None:
         .alias("solved_at")
     )
     assert cut["solved_at"].null_count() > 50
-    both = [ScalesAsPowerOfN().judge(table, 0.05).estimate for table in (whole, cut)]
+    both = [GrowsSlowerThanSearch().judge(table, 0.05).estimate for table in (whole, cut)]
     assert both[0] == pytest.approx(both[1], abs=0.02)
 
 
-# The elbow
+# Exponents by k
 
 
-def test_an_elbow_is_found_where_it_is() -> None:
-    """Slope 1.5 up to n = 18 and 4 beyond: supported, with the place and about both slopes."""
-    finding = Elbow().judge(curves(bent(1.5, 4.0), degrees=(3,), runs=300), 0.05)
+def test_exponents_that_grow_with_k_and_that_fall() -> None:
+    """0.6 k grows by 0.6 per bit; where one architecture's falls, it does not; equal ones are open.
 
-    assert finding.judgement is SUPPORTED
-    assert finding.estimate == pytest.approx(2.5, abs=0.5)
-    assert 0 < finding.low < 2.5 < finding.high
-    assert "(i), k = 3: n^1." in finding.remark
-    assert "to n = 18, " in finding.remark
+    The remark lists the exponents, architectures in order.
+    """
+    rule, both = ExponentGrowsWithK(), ("polynet(K)", "mlp(10, (), relu, linear)")
+    grows = rule.judge(curves(lambda k, _: 0.6 * k, models=both, degrees=(2, 3, 4)), 0.05)
+    falls = rule.judge(curves(lambda k, _: 3 - 0.6 * k, degrees=(2, 3, 4)), 0.05)
+    flat = rule.judge(curves(1.5, models=both, degrees=(2, 3, 4)), 0.05)
 
-
-def test_flattening_contradicts_and_both_leave_it_open() -> None:
-    """A slope that falls is the opposite; one stratum with each decides nothing."""
-    falls = curves(bent(4.0, 1.5), degrees=(3,), runs=300)
-    mixed = curves(lambda k, n: bent(1.5, 4.0)(k, n) if k == 2 else bent(4.0, 1.5)(k, n), runs=300)
-    both = Elbow().judge(mixed, 0.05)
-
-    assert Elbow().judge(falls, 0.05).judgement is CONTRADICTED
-    assert Elbow().judge(falls, 0.05).high < 0
-    assert both.judgement is UNDECIDED
-    assert "1 have a significant increase and 1 a decrease" in both.remark
+    assert grows.judgement is SUPPORTED
+    assert grows.low < 0.6 < grows.high
+    assert grows.n == 2 * 3 * 6 * 30
+    assert grows.remark.startswith("2 of 2 architectures agree; exponents: (i) 1.")
+    assert falls.judgement is CONTRADICTED
+    assert falls.high < 0
+    assert flat.judgement is UNDECIDED
 
 
-@pytest.mark.parametrize(
-    ("runs", "median", "budget"), [(20, 200, 10**6), (20, 200, 1_500), (200, 30, 10**6)]
-)
-def test_a_straight_line_rarely_breaks(runs: int, median: int, budget: int) -> None:
-    """Power laws with few runs, with medians beyond the budget, with times of a few looks."""
-    wrong = 0
-    for seed in range(400):
-        rng = np.random.default_rng(seed)
-        cells = []
-        for n in SIZES:
-            times = median * (n / 10) ** 2 * rng.gamma(3, 1 / 3, runs)
-            looked = 10 * np.ceil(times / 10)
-            looked[looked > budget] = math.inf
-            cells.append(Cell(float(n), np.sort(looked), 10, budget))
-        found = find_break(cells, level=0.05)
-        wrong += found is not None and found.p < 0.05
-    assert wrong <= most_wrong(400)
-
-
-def test_the_search_over_strata_is_paid_for() -> None:
-    """Four strata, all straight: hardly more than 5 % of the tables are said to break."""
-    tables = [
-        curves(lambda k, _: 0.7 * k, degrees=(2, 3, 4, 5), runs=12, seed=seed)
+def test_equal_exponents_are_rarely_said_to_fall() -> None:
+    """All architectures alike in k: hardly more than 5 % of the tables contradict."""
+    names = (
+        "mlp(10, (), relu, linear)",
+        "mlp(100, (), relu, linear)",
+        "mlp(1000, (), relu, linear)",
+    )
+    found = [
+        ExponentGrowsWithK().judge(curves(1.5, models=names, runs=15, seed=seed), 0.05)
         for seed in range(100)
     ]
-    assert decided(Elbow(), tables) <= most_wrong(100)
+    assert sum(f.judgement is not UNDECIDED for f in found) <= most_wrong(100)
 
 
-def test_looks_alone_make_no_elbow() -> None:
-    """Times rounded up to looks would bend the curve, were they taken as they are."""
-    rng = np.random.default_rng(0)
-    times = [12 * (n / 10) ** 1.2 * rng.gamma(4, 0.25, 4_000) for n in SIZES]
-    looked = [np.sort(10 * np.ceil(t / 10)) for t in times]
-    spread = [Cell(float(n), t, 10, 10**6) for n, t in zip(SIZES, looked, strict=True)]
-    plain = [Cell(float(n), t, 1, 10**6) for n, t in zip(SIZES, looked, strict=True)]
-    found, raw = (find_break(cells, level=0.05) for cells in (spread, plain))
-
-    assert found is not None
-    assert raw is not None
-    assert found.p > 0.05 > raw.p
-
-
-def test_three_medians_have_no_elbow() -> None:
-    """With fewer than four known medians nothing is said."""
-    finding = Elbow().judge(curves(2.0, sizes=(10, 20, 30)), 0.05)
+def test_one_k_has_no_slope() -> None:
+    """Nothing is said about k by one of them."""
+    finding = ExponentGrowsWithK().judge(curves(2.0, degrees=(2,)), 0.05)
 
     assert finding.judgement is UNDECIDED
-    assert finding.remark == "no stratum has four known medians"
+    assert finding.remark == "no architecture has the exponents of two k"
+
+
+# Larger n
+
+WIDER = (10, 20, 30, 40, 60, 80, 120)
+
+
+def test_an_exponent_that_worsens_and_one_that_falls() -> None:
+    """Slope 1 up to n = 40 and 2 beyond; the reverse; and a stratum of each, which contradicts."""
+    rule = ExponentWorsens(("(i)",))
+    rises = rule.judge(curves(bent(1.0, 2.0, at=40), sizes=WIDER, runs=100), 0.05)
+    falls = rule.judge(curves(bent(2.0, 1.0, at=40), sizes=WIDER, runs=100), 0.05)
+    mixed = curves(
+        lambda k, n: (bent(1.0, 2.0, at=40) if k == 2 else bent(2.0, 1.0, at=40))(k, n),
+        sizes=WIDER,
+        runs=100,
+    )
+
+    assert rises.judgement is SUPPORTED
+    assert rises.low < 1 < rises.high
+    assert rises.remark.startswith("(i), k = 2: n^")
+    assert " from n = 40 to 120; (i), k = 3: n^" in rises.remark
+    assert falls.judgement is CONTRADICTED
+    assert rule.judge(mixed, 0.05).judgement is CONTRADICTED
+
+
+def test_a_straight_line_rarely_bends() -> None:
+    """Power laws with few runs, in three strata: hardly more than 5 % of the tables decide."""
+    tables = [
+        curves(lambda k, _: 0.7 * k, sizes=WIDER, degrees=(2, 3, 4), runs=12, seed=seed)
+        for seed in range(100)
+    ]
+    assert decided(ExponentWorsens(("(i)",)), tables) <= most_wrong(100)
+
+
+def test_evaluations_alone_bend_no_line() -> None:
+    """Times rounded up to evaluations would bend the curve, were they taken as they are."""
+    rng = np.random.default_rng(0)
+    found: list[Any] = []
+    raw: list[Any] = []
+    for sizes in (WIDER[:4], WIDER[4:]):
+        times = [12 * (n / 10) ** 1.2 * rng.gamma(4, 0.25, 4_000) for n in sizes]
+        looked = [np.sort(10 * np.ceil(t / 10)) for t in times]
+        for law, every in ((found, 10), (raw, 1)):
+            cells = [Cell(float(n), t, every, 10**6) for n, t in zip(sizes, looked, strict=True)]
+            law.append(fit_power_law(cells))
+
+    for (small, large), bent in ((found, False), (raw, True)):
+        more = large.exponent - small.exponent
+        assert (more > 2 * math.hypot(small.error, large.error)) == bent
+
+
+def test_small_n_alone_have_no_elbow() -> None:
+    """Three medians beyond n = 40 are needed."""
+    finding = ExponentWorsens(("(i)",)).judge(curves(2.0, sizes=(*SIZES, 50, 60)), 0.05)
+
+    assert finding.judgement is UNDECIDED
+    assert finding.remark == "no stratum has three known medians beyond n = 40"

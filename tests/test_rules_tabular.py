@@ -12,15 +12,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from petridish.chapters.tables.paired_errors import errors_of
+from petridish.chapters.tables.error_arrays import errors_of
+from petridish.chapters.tables.gains import sparse_gains, width_gains
 from petridish.chapters.tables.rules import (
     Competitive,
     LowerError,
     MostAtSmallSamples,
     SparseHelps,
     WidthHelps,
-    sparse_gains,
-    width_gains,
 )
 from petridish.rules.claims import Finding
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
@@ -208,6 +207,7 @@ def test_where_the_widest_lacks_a_start_the_next_is_taken() -> None:
     lacking = (pl.col("model.width") == 1_000) & (pl.col("init") == "sparse(2)")
     gains = sparse_gains(errors_of(table.filter(~(lacking & (pl.col("data.m") == 50)))))
 
+    assert gains is not None
     assert [pair[0] for pair in gains.pair] == [300.0, 1_000.0, 1_000.0] * 12
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.pareto.rules.theorems import AboveTheBound, RecoverySlope, SubnetworkAgrees
-from petridish.statistics.estimate import anytime_interval
+from petridish.chapters.pareto.rules.theorems import (
+    AboveTheBound,
+    GrowsNoFaster,
+    KeptSigns,
+    RecoverySlope,
+    SubnetworkAgrees,
+)
+from petridish.statistics.intervals import anytime_interval
+from petridish.theory.pareto.recovery import recovery_slope
 from tests.rule_worlds import (
     CONTRADICTED,
     LEAST_DATA,
@@ -16,6 +24,7 @@ from tests.rule_worlds import (
     SUPPORTED,
     UNDECIDED,
     decided,
+    in_arm,
     most_wrong,
     nothing_matters,
     over_sparse,
@@ -37,7 +46,11 @@ def test_the_bound_by_hand() -> None:
     assert finding.estimate == pytest.approx(product / 0.9)
     assert (finding.low, finding.high) == pytest.approx((product / high, product / low))
     assert finding.judgement is SUPPORTED
-    assert (finding.n, finding.remark) == (10, "over 1 cells")
+    assert finding.n == 10
+    assert finding.remark == (
+        "over 1 cells; least at sparse_parity(50, 3), uniform, m = 100, r = 10; by task "
+        "sparse_parity(50, 3) 4.1e+03"
+    )
 
 
 def test_the_least_cell_counts() -> None:
@@ -52,7 +65,7 @@ def test_the_least_cell_counts() -> None:
     one, all_cells = (AboveTheBound().judge(table_of(r), 0.05) for r in (cheap, cheap + others))
 
     assert all_cells.estimate == pytest.approx(one.estimate)
-    assert all_cells.remark == "over 2 cells"
+    assert all_cells.remark.startswith("over 2 cells; least at sparse_parity(50, 3), uniform, m = ")
     online = AboveTheBound().judge(table_of(others[10:15]), 0.05)
     assert online.remark == "no offline cell succeeds in half of its runs"
 
@@ -76,95 +89,103 @@ def test_steps_and_success_belong_together() -> None:
     assert AboveTheBound().judge(table, 0.05).judgement is not CONTRADICTED
 
 
-def test_slopes_by_hand() -> None:
-    """The least m is 20 s, the least width 512 / s: slopes 1 and −1, read at the largest other."""
+def test_exponents_by_hand() -> None:
+    """The least m is 25 s and the least width 512 / s, between two values of the grid."""
+    sizes = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
     data = LEAST_DATA.judge(
-        over_sparse(lambda s, r, m: float(m >= 25 * s and r == 64), samples=(100.0, 200.0, 400.0)),
-        0.05,
+        in_arm(over_sparse(lambda s, _, m: float(m >= 25 * s), widths=(8,), samples=sizes)), 0.05
     )
+    widths = (8, 16, 32, 64, 128, 256)
     width = LEAST_WIDTH.judge(
-        over_sparse(
-            lambda s, r, m: float(r >= 512 / s and m == 400), widths=(8, 16, 32, 64, 128, 256)
-        ),
+        in_arm(over_sparse(lambda s, r, _: float(r >= 512 / s), widths=widths, samples=(50.0,))),
         0.05,
     )
 
     assert data.estimate == pytest.approx(1)
-    assert data.remark == "s = 4: 100, s = 8: 200, s = 16: 400; the bound's exponent is 1"
-    assert width.estimate == pytest.approx(-1)
-    assert width.remark == "s = 4: 128, s = 8: 64, s = 16: 32"
-    assert (data.judgement, width.judgement) == (SUPPORTED, SUPPORTED)
-
-
-def test_slopes_of_the_other_sign_contradict() -> None:
-    """Less data and more width with more ones a neuron; flat frontiers say nothing."""
-    data = over_sparse(lambda s, r, m: float(m >= 1_600 / s))
-    width = over_sparse(lambda s, r, m: float(r >= 6 * s), widths=(8, 64, 512))
-    flat = over_sparse(lambda s, r, m: float(m >= 200 and r >= 64))
-
-    assert LEAST_DATA.judge(data, 0.05).judgement is CONTRADICTED
-    assert LEAST_WIDTH.judge(width, 0.05).judgement is CONTRADICTED
-    for rule in (LEAST_DATA, LEAST_WIDTH):
-        assert rule.judge(flat, 0.05).judgement is UNDECIDED
-        assert rule.judge(flat, 0.05).estimate == 0
-
-
-def test_what_nothing_suffices_for_is_one_step_beyond_the_grid() -> None:
-    """Grid to 400 by factors of 2: where all fails, 800."""
-    finding = LEAST_DATA.judge(over_sparse(lambda s, r, m: float(s < 16)), 0.05)
-
-    assert finding.remark.startswith("s = 4: 50, s = 8: 50, s = 16: 800;")
-
-
-@pytest.mark.parametrize("most", [4, 8])
-def test_an_online_column_has_a_place_on_the_axis(most: int) -> None:
-    """Where only endless data suffices, or nothing does, the slope is a number."""
-    table = over_sparse(
-        lambda s, r, m: float(m == math.inf and s == 8) if s > most / 2 else float(m >= 100),
-        samples=(50.0, 100.0, 200.0, math.inf),
+    assert data.remark == (
+        "least data.m by init.s 4: 70.7, 8: 141, 16: 283; the bound's exponent is 1"
     )
-    finding = LEAST_DATA.judge(table, 0.05)
+    assert width.estimate == pytest.approx(-1)
+    assert width.remark == (
+        "least model.width by init.s 4: 90.5, 8: 45.3, 16: 22.6; the bound's exponent is -1"
+    )
 
-    assert math.isfinite(finding.estimate)
+
+def test_what_grows_faster_contradicts() -> None:
+    """M like s², or a width that does not fall; where all suffices or nothing, it is open."""
+    sizes = (50.0, 100.0, 200.0, 400.0, 800.0, 1_600.0, 3_200.0)
+    data = over_sparse(lambda s, _, m: float(m >= 6 * s**2), widths=(8,), samples=sizes, seeds=20)
+    width = over_sparse(lambda s, r, _: float(r >= 30), widths=(8, 16, 32, 64), samples=(50.0,))
+    beyond = over_sparse(lambda s, _, m: float(s < 16 and m >= 100), widths=(8,))
+
+    assert LEAST_DATA.judge(in_arm(data), 0.05).judgement is CONTRADICTED
+    assert LEAST_WIDTH.judge(in_arm(width), 0.05).judgement is CONTRADICTED
+    finding = LEAST_DATA.judge(in_arm(beyond), 0.05)
+    assert finding.judgement is UNDECIDED
+    assert "; the grid does not bracket it at 16; " in finding.remark
 
 
-def test_slopes_of_two_tasks_are_not_mixed_up() -> None:
-    """Whichever task's runs come first, the finding is the same."""
-    one = over_sparse(lambda s, r, m: float(m >= 20 * s))
-    two = over_sparse(lambda s, r, m: 1.0).with_columns(task=pl.lit("sparse_parity(60, 3)"))
+def test_a_logarithm_of_the_bound_is_taken_off() -> None:
+    """M like n log n has the exponent 1 once it is divided by log n."""
+    sizes = tuple(float(round(20 * 1.05**i)) for i in range(70))
+    rows = [
+        run(100 if m >= n * math.log(n) else None, seed=s, **{"task.n": n, "data.m": m})
+        | {"task": f"sparse_parity({n}, 3)"}
+        for n in (10, 30, 90)
+        for m in sizes
+        for s in range(3)
+    ]
+    table = in_arm(table_of(rows))
+    plain, per_log = (
+        GrowsNoFaster("all", "task.n", "data.m", exponent=1, per_log=log).judge(table, 0.05)
+        for log in (False, True)
+    )
+
+    assert per_log.estimate == pytest.approx(1, abs=0.03)
+    assert plain.estimate == pytest.approx(1.3, abs=0.05)
+    assert per_log.quantity == "exponent of the least data.m, over log n along task.n"
+
+
+def test_runs_of_two_tasks_are_not_mixed_up() -> None:
+    """Whichever task's runs come first, nothing is judged."""
+    one = in_arm(over_sparse(lambda s, r, m: float(m >= 20 * s)))
+    two = in_arm(over_sparse(lambda s, r, m: 1.0)).with_columns(task=pl.lit("sparse_parity(60, 3)"))
     findings = [LEAST_DATA.judge(pl.concat(order), 0.05) for order in ((one, two), (two, one))]
 
     assert repr(findings[0]) == repr(findings[1])  # as text, in which NaN equals NaN
+    assert findings[0].judgement is UNDECIDED
 
 
 @pytest.mark.parametrize("seeds", [2, 10])
-def test_slopes_keep_their_level(seeds: int) -> None:
-    """30 tables in which s does not matter, also of two seeds."""
+def test_exponents_keep_their_level(seeds: int) -> None:
+    """30 tables in which m grows like s itself: it is rarely found to grow faster or slower."""
+    rule = GrowsNoFaster("all", "init.s", "data.m", exponent=1, tolerance=0.0)
     tables = [
-        over_sparse(
-            lambda s, r, m: 1 / (1 + (150 / m) ** 2),
-            sparsities=(4, 8, 16, 32),
-            widths=(8,),
-            seeds=seeds,
-            seed=seed,
+        in_arm(
+            over_sparse(
+                lambda s, _, m: 1 / (1 + (20 * s / m) ** 2),
+                sparsities=(4, 8, 16),
+                widths=(8,),
+                samples=tuple(10.0 * 2**i for i in range(9)),
+                seeds=seeds,
+                seed=seed,
+            )
         )
         for seed in range(30)
     ]
 
-    assert decided(LEAST_DATA, tables) <= most_wrong(30)
+    assert decided(rule, tables) <= most_wrong(30)
 
 
-def test_a_missing_cell_decides_no_slope() -> None:
-    """One s was not run with the largest width: there is no seed that all have."""
-    table = over_sparse(lambda s, r, m: float(m >= 20 * s))
-    part = table.filter((pl.col("init.s") < 16) | (pl.col("data.m") < 400))
-    finding = LEAST_DATA.judge(part, 0.05)
+def test_a_single_size_decides_no_exponent() -> None:
+    """One sample size, and an arm without runs."""
+    table = in_arm(over_sparse(lambda s, r, m: 1.0, samples=(100.0,), widths=(8,)))
 
-    assert finding.judgement is UNDECIDED
-    assert finding.remark == "needs two values of init.s and data.m, two seeds"
-    assert LEAST_DATA.judge(sweep(nothing_matters), 0.05).remark == (
-        "no run starts from over_sparse"
+    assert LEAST_DATA.judge(table, 0.05).remark == (
+        "needs two values of data.m, two seeds in each cell"
     )
+    other = in_arm(sweep(nothing_matters), "other")
+    assert LEAST_DATA.judge(other, 0.05).remark == "needs two values of init.s"
 
 
 def test_recovery_is_simulated_in_small() -> None:
@@ -173,15 +194,36 @@ def test_recovery_is_simulated_in_small() -> None:
         RecoverySlope(k=4, s=2, n_values=(11, 21), trials=10, tolerance=tolerance).judge(
             pl.DataFrame(), 0.05
         )
-        for tolerance in (50.0, 0.0)
+        for tolerance in (50.0, -50.0)
     )
 
-    assert (wide.judgement, strict.judgement is SUPPORTED) == (SUPPORTED, False)
+    assert (wide.judgement, strict.judgement) == (SUPPORTED, CONTRADICTED)
     assert wide.estimate == strict.estimate
     assert wide.low <= wide.estimate <= wide.high
     assert wide.n == 20
-    assert wide.remark.startswith("claimed 1, expected at these n ")
+    assert wide.remark.startswith("claimed 1; without the logarithm ")
     assert wide.remark.endswith("; n = 11, 21")
+
+
+def test_the_logarithm_shifts_the_exponent_by_its_own() -> None:
+    """The whole set is what is found: the slope of `recovery_slope`, less that of log n."""
+    rule = RecoverySlope(k=4, s=2, n_values=(11, 21), trials=10)
+    found = recovery_slope(
+        (11, 21), 4, 2, trials=10, rng=np.random.default_rng(0), found="set", coverage=0.95
+    )
+    own = math.log(math.log(21) / math.log(11)) / math.log(21 / 11)
+
+    assert rule.judge(pl.DataFrame(), 0.05).estimate == pytest.approx(found.slope - own)
+
+
+def test_signs_that_are_kept_suffice_for_some_sparsities_alone() -> None:
+    """(4, 2) and (6, 4) have a subnetwork beyond ½, (6, 2) has none: the theorem says all do."""
+    fails = KeptSigns(((4, 2), (6, 2), (6, 4))).judge(pl.DataFrame(), 0.05)
+    holds = KeptSigns(((4, 2), (6, 4))).judge(pl.DataFrame(), 0.05)
+
+    assert (fails.judgement, holds.judgement) == (CONTRADICTED, SUPPORTED)
+    assert fails.estimate == pytest.approx(0.423, abs=0.001)
+    assert fails.remark == "(k, s) = (4, 2): 0.77, (k, s) = (6, 2): 0.42, (k, s) = (6, 4): 0.85"
 
 
 def test_a_subnetwork_is_simulated_in_small() -> None:

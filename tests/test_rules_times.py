@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from petridish.rules.times import Quicker, SlowAtTheEdge, Valley, solved_times
+from petridish.rules.times import Quicker, SlowAtTheEdge, solved_times
 from tests.rule_worlds import (
     CONTRADICTED,
     RULES,
@@ -22,7 +23,6 @@ from tests.rule_worlds import (
     run,
     sweep,
     table_of,
-    with_chance,
 )
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -154,79 +154,85 @@ def test_the_edge_keeps_its_level(samples: int) -> None:
     assert decided(SlowAtTheEdge(), tables) <= most_wrong(30)
 
 
-@pytest.mark.parametrize("score", ["success", "time"])
-@pytest.mark.parametrize("chance", [0.5, 0.9])
-def test_valleys_are_rarely_seen_where_there_are_none(
-    score: Literal["success", "time"], chance: float
+def test_two_starts_are_compared_within_bounds() -> None:
+    """Dense takes twice as long from width 100 on, and a third as long below."""
+
+    def time(rng: np.random.Generator, cell: dict[str, Any]) -> int:
+        slow = 2 if cell["model.width"] == 100 else 1 / 3
+        return round(600 * (slow if cell["init"] == "uniform" else 1))
+
+    table = sweep(time, inits=("sparse(2)", "uniform"))
+    starts, within = ("uniform", "sparse(2)"), ("task", "data.m", "model.width")
+    wide = Quicker("init", within, ends=starts, at_least={"model.width": 100})
+    narrow = Quicker("init", within, ends=starts[::-1], at_most={"model.width": 10})
+
+    for rule, ratio in ((wide, 2.0), (narrow, 3.0)):
+        finding = rule.judge(table, 0.05)
+        assert finding.judgement is SUPPORTED
+        assert finding.estimate == pytest.approx(ratio)
+    assert wide.judge(table, 0.05).quantity == "median time, uniform / sparse(2)"
+    assert wide.judge(table, 0.05).remark == "from uniform to sparse(2), 3 of 3 strata known"
+    turned = replace(wide, ends=starts[::-1]).judge(table, 0.05)
+    assert turned.judgement is CONTRADICTED
+    missing = replace(wide, ends=("uniform", "sparse(9)")).judge(table, 0.05)
+    assert missing.remark == "needs runs with init = uniform and = sparse(9)"
+
+
+QUICK = ("init",)
+SETTINGS = ("a", "b", "c", "d", "e", "f")
+
+
+@pytest.mark.parametrize(
+    ("rule", "times", "estimate"),
+    [
+        (
+            Quicker(within=("task", "data.m"), best_over=QUICK),
+            {(10, "a"): 400, (10, "b"): 800, (100, "a"): 900, (100, "b"): 100},
+            4.0,
+        ),
+        (
+            SlowAtTheEdge("model.width", ("task", "data.m"), best_over=QUICK),
+            {(10, "a"): None, (10, "b"): 900, (100, "a"): 300, (100, "b"): 1_200},
+            3.0,
+        ),
+    ],
+    ids=["quicker", "edge"],
+)
+def test_every_cell_is_taken_at_its_best_setting(
+    rule: Any, times: dict[tuple[int, str], int | None], estimate: float
 ) -> None:
-    """Over 20 tables of 8 cells, 5 % find one by luck."""
-    tables = [
-        sweep(
-            lambda rng, c: near(3_000, rng) if rng.random() < chance else None,
-            samples=(1.0, 2.0, 3.0, 4.0),
-            seed=seed,
-        )
-        for seed in range(20)
-    ]
-
-    assert decided(Valley(score), tables) <= most_wrong(20)
-
-
-@pytest.mark.parametrize("score", ["success", "time"])
-def test_a_slope_is_no_valley(score: Literal["success", "time"]) -> None:
-    """What only falls, or only rises, or rises before it falls, is undecided."""
-    rises = {100.0: 0.0, 200.0: 0.5, 400.0: 1.0}
-    falls = {100.0: 1.0, 200.0: 0.5, 400.0: 0.0}
-    for chance in (rises, falls, {100.0: 0.0, 200.0: 1.0, 400.0: 0.0}):
-        height = {m: 1 - p if score == "time" else p for m, p in chance.items()}
-        table = sweep(lambda rng, c, h=height: with_chance(h[c["data.m"]], rng), seeds=20)  # type: ignore[misc]
-        finding = Valley(score).judge(table, 0.05)
-        assert finding.judgement is UNDECIDED
-        assert finding.remark.endswith("none after the other")
-
-
-def test_a_valley_by_hand() -> None:
-    """90 %, none, then 75 % solved: it is 75 points deep, at the width where it is."""
-    solved = {100.0: 18, 200.0: 0, 400.0: 15}
-    rows = [
-        run(
-            100 if s < (solved[m] if width == 10 else 20) else None,
-            seed=s,
-            **{"model.width": width, "data.m": m},
-        )
-        for width in (10, 100)
-        for m in solved
-        for s in range(20)
-    ]
-    finding = Valley("success").judge(table_of(rows), 0.05)
-
-    assert finding.judgement is SUPPORTED
-    assert finding.estimate == pytest.approx(0.75)
-    assert finding.remark == (
-        "at sparse_parity(50, 3), uniform, 10: 90% with data.m = 100, 0% with 200, 75% with 400"
-    )
-
-
-def test_equal_times_are_no_valley() -> None:
-    """Every run solved at the first look: ranks all tie, and nothing is said."""
-    finding = Valley("time").judge(sweep(lambda _, c: 100), 0.05)
-
-    assert finding.judgement is UNDECIDED
-    assert math.isnan(finding.estimate)
-    assert finding.n == 60
-
-
-@pytest.mark.parametrize("solved", [50, 24])
-def test_a_valley_between_cells_that_fail_has_a_depth(solved: int) -> None:
-    """Never, sometimes, never: the remark names no infinite time, and no estimate is NaN."""
+    """The worse settings of a cell say nothing; without `best_over` runs are not pooled."""
     table = table_of(
         [
-            run(100 if m == 200 and s < solved else None, seed=s, **{"data.m": m})
-            for m in (100.0, 200.0, 400.0)
-            for s in range(50)
+            run(time, seed=seed, init=init, **{"model.width": width, "training.steps": 9_000})
+            for (width, init), time in times.items()
+            for seed in range(20)
         ]
     )
-    finding = Valley("time").judge(table, 0.05)
+    finding = rule.judge(table, 0.05)
+    assert finding.judgement is SUPPORTED
+    assert finding.estimate == pytest.approx(estimate)
+    assert finding.quantity.endswith(", at the best init")
+    pooled = replace(rule, best_over=()).judge(table, 0.05)
+    assert pooled.judgement is UNDECIDED
+    assert pooled.remark.startswith("several runs share model.width, task, data.m, seed and differ")
 
-    assert not math.isnan(finding.estimate)
-    assert "inf steps" not in finding.remark
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Quicker(within=("task", "data.m"), best_over=QUICK),
+        SlowAtTheEdge("model.width", ("task", "data.m"), best_over=QUICK),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_the_best_of_many_settings_is_not_flattered(rule: Any) -> None:
+    """60 tables in which nothing matters, with six settings at one width and one at the other."""
+    tables = []
+    for seed in range(60):
+        table = sweep(nothing_matters, samples=(100.0,), inits=SETTINGS, seeds=12, seed=seed)
+        kept = table.filter((pl.col("model.width") == 10) | (pl.col("init") == "a"))
+        tables.append(kept.with_columns(pl.lit(90_000).alias("training.steps")))
+
+    assert decided(rule, tables) <= most_wrong(60)
+    assert not any(math.isnan(rule.judge(table, 0.05).estimate) for table in tables)

@@ -11,9 +11,10 @@ import pytest
 
 from petridish.chapters.hidden.figures.scaling import scaling_curves, width_boxes
 from petridish.chapters.hidden.rules.scaling import (
-    Elbow,
+    ExponentGrowsWithK,
+    ExponentWorsens,
+    GrowsSlowerThanSearch,
     NoParallelSpeedup,
-    ScalesAsPowerOfN,
     UpperTailShrinks,
 )
 from petridish.errors import UserError
@@ -59,8 +60,8 @@ def test_the_speedup_by_hand() -> None:
     assert finding.n == 3 * 2 * 30
 
 
-def test_widths_that_the_looks_or_the_budget_hide_are_no_ends() -> None:
-    """Width 10 is rarely solved and 1000 at the first look: the speed-up is from 30 to 100."""
+def test_widths_that_evaluations_or_the_budget_hide_are_no_ends() -> None:
+    """Width 10 is rarely solved, 1000 at the first evaluation: the speed-up is from 30 to 100."""
     times = {3: 400.0, 10: 1e9, 30: 500.0, 100: 100.0, 1_000: 4.0}
     table = widths(
         lambda rng, cell, runs: lognormal(times[cell["model.width"]], 0.1)(rng, cell, runs),
@@ -148,12 +149,18 @@ def test_equal_tails_are_rarely_told_apart(lost: float) -> None:
 # Tables that cannot be judged
 
 
-RULES = (ScalesAsPowerOfN(), Elbow(), NoParallelSpeedup(), UpperTailShrinks())
+RULES = (
+    GrowsSlowerThanSearch(),
+    ExponentGrowsWithK(),
+    ExponentWorsens(("(i)",)),
+    NoParallelSpeedup(),
+    UpperTailShrinks(),
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_what_cannot_be_judged_is_undecided(rule: Any) -> None:
-    """No runs, two runs a cell, nothing solved, or runs that share a seed: nothing is claimed."""
+    """No runs, two runs per cell, nothing solved, or runs that share a seed: nothing is claimed."""
     table = (
         curves(2.0).with_columns(pl.lit(10).alias("model.width"))
         if rule in RULES[:2]
@@ -208,7 +215,7 @@ def test_scaling_curves_show_exponents_and_where_they_halt() -> None:
 
 
 def test_width_boxes_show_what_was_not_solved() -> None:
-    """A panel a task; the number of unsolved runs above the box, where there are any."""
+    """One panel per task; the number of unsolved runs above the box, where there are any."""
 
     def time(rng: np.random.Generator, cell: dict[str, Any], runs: int) -> Floats:
         lost = {1: 30, 2: 18, 10: 3}.get(cell["model.width"], 0)

@@ -89,6 +89,18 @@ SCALES = {
     "an object": "class Own:\n    def __repr__(self):\n        return 2 * 'x'\n\nSCALE = Own()",
     "a branch": "if 2 > 1:\n    SCALE = 1\nelse:\n    SCALE = 0",
     "an async function": "async def later():\n    return 2\n\nSCALE = later",
+    "an item": 'SCALES = {}\nSCALES["a"] = 2\nSCALE = SCALES["a"]',
+    "an attribute": "class Own:\n    pass\n\nSCALE = Own()\nSCALE.size = 2",
+    "an element": "SCALE = [1]\nSCALE.append(2)",
+    "elements in a loop": "SCALE = [1]\nfor each in (2, 3):\n    SCALE.append(each)",
+    "a sum": "SCALE = 1\nSCALE += 2",
+    "a function's constant": "BASE = 2\n\ndef half():\n    return BASE / 3\n\nSCALE = half()",
+    "a nested function": "def outer():\n    def inner():\n        return 2\n\n    return inner()\n"
+    "\nSCALE = outer()",
+    "a default argument": "BASE = 2\n\ndef half(of=BASE):\n    return of / 3\n\nSCALE = half()",
+    "a decorator": "def twice(f):\n    return lambda: 2 * f()\n\n@twice\ndef one():\n    return 1\n"
+    "\nSCALE = one()",
+    "a class attribute": "BASE = 2\n\nclass Own:\n    size = BASE\n\nSCALE = Own.size",
 }
 
 
@@ -98,6 +110,43 @@ def test_what_a_class_uses_of_its_file_is_part_of_its_name(name: str, digest: An
     text = f"{SCALES[name]}\n{CLASS}"
 
     assert digest(text) == digest(text) != digest(text.replace("2", "5", 1))
+
+
+PLACES = {
+    "a class attribute": ("power: float = 2.0", "power: float = 2.0\n    factor = SCALE", "3"),
+    "a default argument": ("(self, z)", "(self, z, scale=SCALE)", "scale"),
+    "a lambda": ("return SCALE", "scale = lambda: SCALE\n        return scale()", ""),
+    "a nested function": (
+        "return SCALE",
+        "def scale():\n            return SCALE\n        return scale()",
+        "",
+    ),
+    "a base class": ("class Mine:", "class Mine(Base):", "self.scale()"),
+    "a decorator": ("@dataclass(frozen=True)", "@dataclass(frozen=SCALE > 0)", "3"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_constant_counts_wherever_the_class_uses_it(place: str, digest: Any) -> None:
+    """In its body, in its arguments, inside functions, and by its base."""
+    old, new, instead = PLACES[place]
+    text = CLASS.replace(old, new)
+    if instead:
+        text = text.replace("SCALE * z", f"{instead} * z")
+    base = "class Base:\n    def scale(self):\n        return SCALE\n"
+    text = f"SCALE = 2\n{base}{text}"
+
+    assert digest(text) == digest(text) != digest(text.replace("2", "5", 1))
+
+
+def test_a_call_that_only_reads_does_not_count(digest: Any) -> None:
+    """A sweep at the end of the file may use what the class uses."""
+    text = f"SCALE = np.ones(3)\n{CLASS}"
+
+    assert digest(text) == digest(text + "\nSEEDS = SCALE.tolist()\nprint(SCALE)\n")
+    assert digest(CLASS.replace("SCALE", "np.pi")) == digest(
+        "np.random.seed(3)\n" + CLASS.replace("SCALE", "np.pi")
+    )
 
 
 def test_a_name_does_not_depend_on_the_process(tmp_path: Path) -> None:
@@ -164,6 +213,23 @@ def test_both_of_two_classes_of_one_name_count(digest: Any) -> None:
 
     assert digest(text) != digest(text.replace("FLAG = True", "FLAG = False"))
     assert digest(text) != digest(text.replace("4 *", "5 *"))
+
+
+def test_a_file_that_is_changed_after_its_import(tmp_path: Path) -> None:
+    """The old code would run under the key of the new one."""
+    path = tmp_path / "edited.py"
+    path.write_text(f"{HEAD}SCALE = 2\n{CLASS}", encoding="utf-8")
+    kind = load_user_file(path).Mine
+    first = code_digest(kind)
+    assert code_digest(kind) == first
+
+    path.write_text(f"{HEAD}SCALE = 34\n{CLASS}", encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        code_digest(kind)
+    assert str(error.value) == (
+        "The file of the class Mine was changed since it was imported, and the old code would run. "
+        "Reload the file, or start Python again."
+    )
 
 
 def test_a_class_may_not_use_the_function_around_it(tmp_path: Path) -> None:
@@ -296,6 +362,37 @@ def test_a_changed_cell_trains_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         done.append(newly_trained())
 
     assert done == [1, 0, 1, 0, 0]
+
+    done = []
+    cells_then = ("SCALE = SCALE + 2", "SCALES = [3]", "SCALE = SCALES[0]", "SCALES[0] = 4")
+    for cell in (*cells_then, "SCALES[0] = 4", "SCALES.append(5)"):
+        carried_out(cell)
+        done.append(newly_trained())
+    assert done == [1, 0, 1, 1, 0, 1]
+
+
+def test_a_value_of_a_class_that_was_defined_again() -> None:
+    """Its code is not there any more: the run would have the key of the new code."""
+    text = CLASS.replace("SCALE", "3")
+    old = in_a_cell(HEAD + text)
+    module = sys.modules["notebook_of_a_test"]
+    vars(module)["In"] = [HEAD + text]
+    named = code_digest(old)
+
+    vars(module)["In"].append(text)
+    exec(text, vars(module))
+    assert vars(module)["Mine"] is not old
+    assert code_digest(old) == code_digest(vars(module)["Mine"]) == named
+
+    vars(module)["In"].append(text.replace("3 *", "4 *"))
+    exec(text.replace("3 *", "4 *"), vars(module))
+    assert code_digest(vars(module)["Mine"]) != named
+    with pytest.raises(UserError) as error:
+        code_digest(old)
+    assert str(error.value) == (
+        "The class Mine was defined again since this value of it was made, and its code is no "
+        "longer there. Make the value again."
+    )
 
 
 def test_names_that_specs_use_themselves_are_refused() -> None:

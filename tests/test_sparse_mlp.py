@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import petridish
 from petridish import SparseMLPClassifier, SparseMLPRegressor
-from petridish.estimator.importance import named_importances
+from petridish.estimator.movement import named_importances
 from tests.table_estimators import CHECKED, QUICK, SMALL, both, products, scores
 
 

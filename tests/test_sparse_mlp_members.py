@@ -19,7 +19,7 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.errors import UserError
 from petridish.estimator.features import Columns
 from petridish.estimator.fitting import STACK
-from petridish.estimator.importance import movement, shares, weighted_variance
+from petridish.estimator.movement import movement, shares, weighted_variance
 from petridish.figures.importance import importance_bars, plot_importances
 from tests.table_estimators import QUICK, SMALL, both, products, scores
 

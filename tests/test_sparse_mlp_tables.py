@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
+from petridish.errors import UserError
 from tests.table_estimators import QUICK, SMALL, both, products, scores
 
 # Tables of all kinds.
@@ -194,3 +199,115 @@ def test_one_value_is_predicted_at_once() -> None:
 
     assert fitted.n_iter_ == 1
     assert np.array_equal(fitted.predict(x), np.full(200, 7.5))
+
+
+def colours() -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+    """Make rows whose class depends on a number and a colour together; some have no colour."""
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 300).astype(object)
+    table = pd.DataFrame({"size": rng.normal(size=300), "colour": colour})
+    y = np.array((table["size"] > 0) ^ (table["colour"] == "red"))
+    table.loc[::30, "colour"] = None
+    return table, y
+
+
+def test_categories_of_a_frame_become_inputs() -> None:
+    """Texts, pandas' categories and Polars' give the same bits; importances are the columns'."""
+    table, y = colours()
+    names = [None if pd.isna(name) else name for name in table["colour"]]
+    dense = pl.DataFrame({"size": table["size"].to_list(), "colour": names})
+    tables = (
+        table,
+        table.astype({"colour": "category"}),
+        dense,
+        dense.cast({"colour": pl.Categorical}),
+    )
+    fitted = [SparseMLPClassifier(**SMALL).fit(each, y) for each in tables]
+
+    assert fitted[0].score(table, y) > 0.93
+    for model, each in zip(fitted, tables, strict=True):
+        assert np.array_equal(model.predict_proba(each), fitted[0].predict_proba(table))
+        assert model.feature_names_in_.tolist() == ["size", "colour"]
+        assert model.feature_importances_.shape == (model.n_features_in_,) == (2,)
+        assert model.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_categories_that_fit_has_not_seen_are_no_error() -> None:
+    """Neither in a row alone nor beside others; a frame without the column is refused."""
+    table, y = colours()
+    model = SparseMLPRegressor(**SMALL).fit(table, y.astype(float))
+    new = pd.DataFrame({"size": [1.0, 1.0], "colour": ["violet", None]})
+
+    assert np.isfinite(model.predict(new)).all()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(new.rename(columns={"colour": "shade"}))
+
+
+def test_rare_categories_share_an_input() -> None:
+    """A column of 100 names has 30 inputs."""
+    names = pd.DataFrame({"name": [f"n{min(i % 130, 99)}" for i in range(390)]})
+    model = SparseMLPClassifier(**QUICK).fit(names, np.arange(390) % 2)
+
+    assert model.categories_ is not None
+    assert model.categories_.numbers(names).shape == (390, 30)
+    assert model.columns_.n_features == 30
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_dates_in_a_frame_are_refused(kind: Any) -> None:
+    """With what to do."""
+    days = kind({"day": [datetime.date(2026, 1, 1 + i % 28) for i in range(40)]})
+    if kind is pd.DataFrame:
+        days["day"] = pd.to_datetime(days["day"])
+    with pytest.raises(UserError) as error:
+        SparseMLPClassifier(**QUICK).fit(days, np.arange(40) % 2)
+    assert str(error.value) == (
+        "The column day holds dates or times. Turn it into numbers, such as days since a date, or "
+        "leave it out."
+    )
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.DataFrame])
+def test_texts_without_a_named_column_are_refused(kind: Any) -> None:
+    """Of an array, a list, or a frame whose columns are numbered; texts of numbers are numbers."""
+    rows = [[float(i % 3), "x" if i == 7 else str(i % 2)] for i in range(20)]
+    given = np.array(rows, object) if kind is np.array else kind(rows)
+    with pytest.raises(UserError) as error:
+        SparseMLPClassifier(**QUICK).fit(given, [0, 1] * 10)
+    assert str(error.value) == (
+        "The column 1 of X holds the text 'x'. Give a pandas or Polars data frame whose columns "
+        "are named by texts, which may hold categories; or turn the column into numbers."
+    )
+    rows[7][1] = "1"
+    assert SparseMLPClassifier(**QUICK).fit(np.array(rows, object), [0, 1] * 10).classes_.size == 2
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_amounts_as_texts_are_refused(kind: Any) -> None:
+    """Hundreds of prices are no categories, unless the frame calls them so; few codes are."""
+    prices = kind({"price": [f"${i + 1000:,}.50" for i in range(40)]})
+    with pytest.raises(UserError) as error:
+        SparseMLPClassifier(**QUICK).fit(prices, np.arange(40) % 2)
+    assert str(error.value) == (
+        "The column price holds 40 different texts that look like numbers, such as '$1,000.50'. "
+        "Turn them into numbers; or into categories, if they are."
+    )
+
+    codes = kind({"code": [str(i % 5) for i in range(40)]})
+    named = kind({"street": [f"{i} Main Street" for i in range(40)]})
+    if kind is pd.DataFrame:
+        meant = prices.astype("category")
+    else:
+        meant = prices.with_columns(pl.col("price").cast(pl.Categorical))
+    for table in (codes, named, meant):
+        assert SparseMLPClassifier(**QUICK).fit(table, np.arange(40) % 2).categories_ is not None
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_target_of_texts_that_lacks_some_is_refused(missing: Any) -> None:
+    """In a sentence, and not by what sorting says."""
+    x, _ = products(40)
+    y = np.array([missing, "a", "b", "a"] * 10, object)
+    with pytest.raises(UserError) as error:
+        SparseMLPClassifier(**QUICK).fit(x, y)
+    assert str(error.value) == "y has no value in 10 of 40 rows. Leave these rows out of X and y."

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.errors import UserError
+from petridish.estimator import dropout
 from petridish.estimator.dropout import DropoutMembers
-from petridish.estimator.fitting import Recipe, Sample, auto_batch, auto_rate, train_members
+from petridish.estimator.fitting import Recipe, WeightedRows, auto_batch, auto_rate, train_members
 from petridish.estimator.relevance import relevance, weighing_members
 from petridish.estimator.start import AsIn, AtData
 from petridish.models import MLP, Sparse
+from petridish.seeds import Streams
 from petridish.training.optimisers import AdamW
 from tests.domains import bits
 from tests.table_estimators import QUICK, both, products
@@ -143,6 +145,42 @@ def test_dropout_silences_as_many_as_it_says() -> None:
     assert torch.equal(alone._mask(torch.Size((1, 500, 64)))[0], mask[1])
 
 
+def test_masks_drawn_ahead_are_those_of_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask takes the next whole words of its stream, however many are drawn at once."""
+    start = AsIn(Sparse(2)).init.draw(MLP(7, (7,)).parameters(bits(4), 1), [3, 4])
+    for ahead in (1, 20, 1000):
+        monkeypatch.setattr(dropout, "AHEAD", ahead)
+        members, place = dropped(start), 0
+        for batch in (5, 5, 3, 40, 5):
+            mask = members._mask(torch.Size((2, batch, 7)))
+            words = Streams([3, 4], "dropout").words(place, -(-batch * 7 // 8))
+            octets = words.astype("<u8").view(np.uint8)[:, : batch * 7]
+            assert np.array_equal(mask.numpy().reshape(2, -1), octets >= 128)
+            place += words.shape[1]
+
+
+def test_members_compute_with_the_inputs_that_they_see() -> None:
+    """What stands in the others does not reach them, and has no weight in the end."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 6)).astype(np.float32)
+    factors = np.ones((3, 6), np.float32)
+    factors[:2, 4:], factors[2, :2], factors[0, 1] = 0, 0, 0.5
+    recipe = Recipe(MLP(8), AsIn(Sparse(2)), "square", 1e-3, 0.0, "constant", 16, 30)
+
+    def weights(unseen: float) -> list[NDArray[np.float32]]:
+        seen = x.copy()
+        seen[:, 4:] = unseen
+        sample = WeightedRows(seen, x[:, :1], np.ones(64, np.float32))
+        return train_members(recipe, sample, range(2), factors=factors[:2]).weights
+
+    for one, other in zip(weights(0.0), weights(np.nan), strict=True):
+        assert np.array_equal(one, other)
+    sample = WeightedRows(x, x[:, :1], np.ones(64, np.float32))
+    both_views = train_members(recipe, sample, range(3), factors=factors).weights
+    assert not both_views[0][factors[:, None, :].repeat(8, axis=1) == 0].any()
+    assert both_views[0][2, :, 4:].any()
+
+
 def test_slopes_under_dropout_are_those_of_autograd() -> None:
     """Given the masks, the backward pass by hand is the derivative of the masked network."""
     rng = np.random.default_rng(0)
@@ -172,7 +210,9 @@ def dropped(start: list[NDArray[np.float32]]) -> DropoutMembers:
 def test_a_failure_in_one_stack_ends_the_others() -> None:
     """What a look's report raises comes out of the fit, and soon; so does Ctrl-C."""
     x, y = products(64)
-    sample = Sample(x.astype(np.float32), y[:, None].astype(np.float32), np.ones(64, np.float32))
+    sample = WeightedRows(
+        x.astype(np.float32), y[:, None].astype(np.float32), np.ones(64, np.float32)
+    )
     recipe = Recipe(MLP(8), AtData(2), "logistic", 1e-3, 0.0, "cosine", 64, 10**9)
 
     def interrupt(steps: int) -> None:
@@ -189,7 +229,7 @@ def test_the_examples_in_the_documentation_run() -> None:
     from petridish.estimator import classifier, clock, regressor
 
     found = [doctest.testmod(module) for module in (classifier, regressor, clock)]
-    assert [one.attempted for one in found] == [11, 10, 1]
+    assert [one.attempted for one in found] == [7, 6, 1]
     assert all(one.failed == 0 for one in found)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from petridish.choices import describe, parse, split
 from petridish.errors import UserError, nearest
@@ -92,7 +93,12 @@ REFUSED = [
     (
         lambda: replace(SPEC, init=Sparse),  # type: ignore[arg-type] # on purpose
         "RunSpec: init=<class 'petridish.models.inits.Sparse'> is not an instance of a frozen "
-        "dataclass. Give one; docs/extend.md shows how.",
+        "dataclass. Give an object of a class that has @dataclass(frozen=True) above it.",
+    ),
+    (
+        lambda: replace(SPEC, model=nn.Linear(8, 1)),  # type: ignore[arg-type] # on purpose
+        "RunSpec: model is Linear, a module of PyTorch. Give an object of a frozen dataclass whose "
+        "method build(self, domain, n_outputs) returns such a module: each run builds its own.",
     ),
     (
         lambda: Training(steps=50.5),  # type: ignore[arg-type] # on purpose

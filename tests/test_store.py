@@ -42,10 +42,9 @@ def record(seed: int, **changes: Any) -> RunRecord:
     values: dict[str, Any] = {
         "spec": replace(BASE, seed=seed),
         "outcome": Outcome.SOLVED,
-        "solved_at": 300,
         "fitted_at": 200,
         "steps": 300,
-        "test_error": 0.05,
+        "final": {"test_error": 0.05},
         "train_loss": 0.3,
         "curves": Curves(),
         "seconds": 0.1,
@@ -59,8 +58,8 @@ def store(tmp_path: Path) -> Store:
     """Give a store with four runs in two shards."""
     store = Store(tmp_path / "store")
     store.prepare()
-    store.write([record(0), record(1, outcome=Outcome.OUT_OF_STEPS, solved_at=None)])
-    store.write([record(2), record(3, outcome=Outcome.DIVERGED, test_error=math.nan)])
+    store.write([record(0), record(1, outcome=Outcome.OUT_OF_STEPS)])
+    store.write([record(2), record(3, outcome=Outcome.DIVERGED, final={})])
     return store
 
 
@@ -71,7 +70,7 @@ def test_records_come_back_as_they_were(store: Store) -> None:
     assert table["seed"].to_list() == [0, 1, 2, 3]
     assert table["key"].to_list() == [run_key(replace(BASE, seed=seed)) for seed in range(4)]
     assert table["outcome"].to_list() == ["SOLVED", "OUT_OF_STEPS", "SOLVED", "DIVERGED"]
-    assert table["solved_at"].to_list() == [300, None, 300, 300]
+    assert table["solved_at"].to_list() == [300, None, 300, None]
     assert math.isnan(table["test_error"][3])
     for column, value in flat(BASE).items():
         if column != "seed":
@@ -134,7 +133,7 @@ def test_a_torn_shard_is_named_and_passed_over(store: Store) -> None:
     torn = store.shards()[0]
     torn.write_bytes(torn.read_bytes()[:100])
     sentence = (
-        f"The shard {torn} is torn (100 bytes) and was passed over; its runs count as not done. "
+        f"The shard {torn} is torn (100 bytes) and was skipped; its runs count as not done. "
         "`petridish store compact` sets it aside."
     )
 
@@ -168,7 +167,7 @@ def test_a_foreign_file_is_named_and_passed_over(store: Store) -> None:
 
     assert len(reading.table) == 4
     assert reading.problems == (
-        f"{foreign} is not a shard of petridish and was passed over. Move it out of the store.",
+        f"{foreign} is not a shard of petridish and was skipped. Move it out of the store.",
     )
 
 
@@ -332,8 +331,7 @@ def test_an_unreadable_shard_is_named(store: Store, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Path, "read_bytes", read)
     assert store.read().problems == (
-        f"The shard {secret} cannot be read (Permission denied) and was passed over. "
-        "Make it readable.",
+        f"The shard {secret} cannot be read (Permission denied) and was skipped. Make it readable.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,15 +17,14 @@ from petridish.store import Store, to_table
 from petridish.sweeps import Summary, Sweep, load_user_file, run_sweep
 from petridish.sweeps.batches import cut
 from petridish.sweeps.executors import LocalProcesses
-from petridish.sweeps.price import Rates, price
-from petridish.sweeps.progress import Tally, clock, count
+from petridish.sweeps.price import Speeds, price
+from petridish.sweeps.progress import Progress, Tally, clock, count
 from petridish.sweeps.sweep import with_value
 from petridish.tasks import GroupProduct, SparseAnd, SparseParity
 from petridish.training import (
     ONLINE,
     SGD,
     Adam,
-    Curves,
     Data,
     Evaluation,
     Movement,
@@ -134,6 +133,7 @@ def test_a_setting_that_does_not_survive_is_refused() -> None:
 
     @dataclass(frozen=True)
     class Stubborn:
+        name: ClassVar[str] = "stubborn"
         width: int = 4
 
         def __post_init__(self) -> None:
@@ -176,7 +176,7 @@ REFUSED = [
     (["steps=none"], "The axis training.steps takes numbers, but 'none' was given. Give a number."),
     (
         ["model.deeper=4"],
-        "The axis model.deeper takes lists in brackets, but '4' was given. Write such as (0,1,2).",
+        "The axis model.deeper takes lists in brackets, but '4' was given. For example: (0,1,2).",
     ),
 ]
 
@@ -206,14 +206,12 @@ def fake(spec: RunSpec) -> RunRecord:
     return RunRecord(
         spec=spec,
         outcome=Outcome.SOLVED,
-        solved_at=1,
         fitted_at=None,
         steps=1,
-        test_error=0.0,
         train_loss=0.0,
-        curves=Curves(),
         seconds=0.0,
         engine="torch",
+        final={"test_error": 0.0},
     )
 
 
@@ -310,7 +308,7 @@ def test_nothing_is_trained_where_one_run_cannot(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         run_sweep(SWEEP.narrowed(["init=sparse(9)"]), Store(tmp_path / "s"), executor="inline")
     assert str(error.value) == (
-        "Sparse: s=9 weights a neuron, but there are only 8 inputs. Give s from 1 to 8."
+        "Sparse: s=9 weights per neuron, but there are only 8 inputs. Give s from 1 to 8."
     )
     assert not (tmp_path / "s").exists()
 
@@ -318,8 +316,17 @@ def test_nothing_is_trained_where_one_run_cannot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"executor": "cluster"}, "There is no executor called 'cluster'. Known: inline, local."),
+        (
+            {"executor": "cluster"},
+            "There is no executor called 'cluster'. Known: dask, inline, local.",
+        ),
         ({"jobs": 0}, "--jobs 0 was given. Give at least 1 worker."),
+        ({"shared_by": 0}, "--shared-by 0 was given. Give at least 1 command."),
+        (
+            {"executor": "dask"},
+            "The executor dask was asked for, and no cluster was given. Give --scheduler ADDRESS, "
+            "--scheduler FILE or --cluster local; from Python, executor=client.",
+        ),
         (
             {"engine": "jax"},
             "There is no engine called 'jax'. Known: fit, native, reference, torch, wide.",
@@ -352,16 +359,16 @@ def test_text_is_read_where_text_stands() -> None:
 def test_prices_follow_the_calibration() -> None:
     """Runs × steps × seconds a step over the workers; a power law between calibrated points."""
     work = float(32 * (8 * 16 + 16 + 16 + 1))
-    flat_rate = Rates((work,), (1e-3,))
+    flat_rate = Speeds((work,), (1e-3,))
     cost = price(Sweep(TINY, {"seed": range(10)}), flat_rate, jobs=2)
 
     assert (cost.runs, cost.model_steps) == (10, 2000)
     assert cost.seconds == pytest.approx(10 * 200 * 1e-3 / 2)
-    between = Rates((work / 2, work * 2), (1e-4, 4e-4))
+    between = Speeds((work / 2, work * 2), (1e-4, 4e-4))
     assert between.of(TINY) == pytest.approx(2e-4)
-    above = Rates((1.0, work / 2), (1e-9, 1e-4))
+    above = Speeds((1.0, work / 2), (1e-9, 1e-4))
     assert above.of(TINY) == pytest.approx(2e-4)
-    below = Rates((work * 4, work * 8), (1e-4, 1e-3))
+    below = Speeds((work * 4, work * 8), (1e-4, 1e-3))
     assert below.of(TINY) == 1e-4
 
 
@@ -372,7 +379,7 @@ def test_stacks_have_a_price_of_their_own(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(prices, "_stack_rates", lambda: (1e-3, 1e-9))
     spec = replace(TINY, training=replace(TINY.training, precision="float64"))
     work = float(32 * (8 * 16 + 16 + 16 + 1))
-    cost = price(Sweep(spec, {"seed": range(10)}), Rates((work,), (1.0,)), jobs=2)
+    cost = price(Sweep(spec, {"seed": range(10)}), Speeds((work,), (1.0,)), jobs=2)
 
     assert cost.seconds == pytest.approx(200 * (2 * 1e-3 + 10 * 2e-9 * work) / 2)
 
@@ -388,8 +395,49 @@ def test_durations_and_counts_are_written_shortly() -> None:
     assert [count(n) for n in (12, 12_345, 2_500_000, 1.5e10)] == ["12", "12.3k", "2.5M", "15G"]
     tally = Tally(runs=10, cost=100.0)
     assert "--:-- left" in str(tally)
-    tally.done, tally.solved, tally.spent = 5, 2, 50.0
+    tally.add(done=5, solved=2, cost=50.0, model_steps=100)
     assert str(tally).startswith("5/10 runs, 2 solved, ")
+    assert "solved" not in str(replace(tally, solvable=False))
+
+
+def test_time_left_is_that_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured from the first report on: workers that start do nothing yet."""
+    now = [0.0]
+    monkeypatch.setattr("petridish.sweeps.progress.time.perf_counter", lambda: now[0])
+    tally = Tally(runs=1, cost=100.0)
+    left = []
+    for seconds in (60.0, 70.0, 80.0):
+        now[0] = seconds
+        tally.add(done=0, solved=0, cost=10.0, model_steps=5)
+        left.append(tally.seconds_left)
+    assert left == [None, 80.0, 70.0]
+    assert tally.share == 0.3
+
+
+@pytest.mark.parametrize("engine", ["native", "torch", "reference"])
+def test_progress_is_reported_while_runs_are_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """The share of the work rises before the first run has ended, and ends at 1."""
+    monkeypatch.setattr("petridish.sweeps.executors.worker.REPORT_SECONDS", 0.0)
+    seen: list[tuple[int, float]] = []
+
+    class Heard(Progress):
+        def show(self, tally: Tally) -> None:
+            seen.append((tally.done, tally.share))
+
+    run_sweep(
+        Sweep(TINY, {"seed": range(2)}),
+        Store(tmp_path),
+        executor="inline",
+        engine=engine,
+        progress=Heard(),
+    )
+    before = [share for done, share in seen if done == 0 and share > 0]
+    assert before == sorted(before)
+    assert before[0] < 1
+    assert seen[-1][0] == 2
+    assert seen[-1][1] == pytest.approx(1.0)
 
 
 def test_a_summary_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,12 @@ def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with the table `small`, which runs find too."""
+    """Return a folder with the table `small`, which runs find too."""
     return small_folder(tmp_path, monkeypatch)
 
 
 def rows_of(examples: Any, rows: int) -> list[list[int]]:
-    """Say which rows were drawn, by undoing the standardisation of the column `row`."""
+    """Return which rows were drawn, by undoing the standardisation of the column `row`."""
     numbers = np.arange(rows)
     raw = examples.x[..., 0] * numbers.std() + numbers.mean()
     assert np.allclose(raw, raw.round(), atol=1e-3)
@@ -99,7 +99,7 @@ def test_each_trial_has_a_split_of_its_own() -> None:
 
 
 def _as_content(table: pl.DataFrame) -> tables.Content:
-    return tables._content("a table", *tables._columns(table, Path("a table")))
+    return tables.checked_content("a table", *tables._columns(table, Path("a table")))
 
 
 def test_rows_keep_their_labels(folder: Path, seed: int) -> None:
@@ -190,7 +190,7 @@ def test_a_table_is_read_back_from_its_text(seed: int) -> None:
         ({"classes": 257}, "Table: classes=257. Give at most 256."),
         (
             {"digest": "1234"},
-            "Table: digest='1234'. Give the 16 hexadecimal digits that find_table gives.",
+            "Table: digest='1234'. Give the 16 hexadecimal digits that find_table finds.",
         ),
     ],
 )

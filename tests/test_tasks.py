@@ -18,6 +18,10 @@ from petridish.tasks import (
     BiasedAnd,
     Dictionary,
     GroupProduct,
+    HiddenLabels,
+    Hypercube,
+    Images,
+    Injected,
     MarkovChains,
     SparseAnd,
     SparseMajority,
@@ -45,9 +49,11 @@ def test_the_suite_covers_every_task() -> None:
     """A new task must join the list above, but for those that are no functions of bits.
 
     Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py,
-    dictionaries in test_dictionary.py, Markov chains in test_markov.py.
+    dictionaries in test_dictionary.py, centres in test_clusters.py, images in test_images.py,
+    mixtures in test_injected.py, Markov chains in test_markov.py.
     """
     others = {Table, GroupProduct, BiasedAnd, Dictionary, MarkovChains}
+    others |= {HiddenLabels, Hypercube, Images, Injected}
     assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - others
 
 
@@ -155,6 +161,10 @@ REFUSED = [
     (
         lambda: SparseParity(0, 0),
         "SparseParity: n=0. Give a whole number of at least 1.",
+    ),
+    (
+        lambda: SparseParity(5, 2.5),  # type: ignore[arg-type] # on purpose
+        "SparseParity: k=2.5. Give a whole number of at least 1.",
     ),
     (
         lambda: SparseAnd(3, 4),

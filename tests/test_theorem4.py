@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petridish.chapters.pareto.experiments.mechanisms import over_sparse
+from petridish.chapters.pareto.experiments.mechanisms import theorem_4
 from petridish.errors import UserError
 from petridish.models import MLP, OverSparse
-from petridish.theory import over_sparse_biases, over_sparse_constants, population_gradient
+from petridish.theory.pareto.gradients import over_sparse_constants, population_gradient
+from petridish.theory.pareto.over_sparse import over_sparse_biases
 from petridish.training.chains import ended
 from petridish.training.data import initial_weights
 from tests.domains import bits
@@ -47,8 +48,7 @@ def test_one_step_leaves_the_population_gradient() -> None:
     with probability below 1e-6 [Hoeffding], for 16 · 12 entries.
     """
     n, k, s, m = 12, 2, 9, 20_000
-    sweep = over_sparse(n, k, s, widths=(16,), samples=(m,), seeds=1, steps=1, n_test=100)
-    (spec,) = sweep.specs()
+    spec = theorem_4(n, k, s, m=m, width=16, steps=1)
     began = [weight[0] for weight in initial_weights([spec])]
     last = list(ended(spec).values())
     support = spec.task.supports([spec.seed])[0].tolist()  # type: ignore[attr-defined] # a parity
@@ -67,8 +67,7 @@ def test_one_step_leaves_the_population_gradient() -> None:
 def test_the_rates_make_relevant_weights_one_over_2k() -> None:
     """For a good neuron the weights on S become ±1/2k: what the biases are made for."""
     for k, s in ((2, 9), (4, 17)):
-        sweep = over_sparse(30, k, s, widths=(4,), samples=(10,), seeds=1)
-        rate = sweep.base.rates()[0].rate[0]
+        first = theorem_4(30, k, s, m=10, width=4, steps=200).rates()[0]
+        rate = first.rate[0]
         assert rate * abs(float(over_sparse_constants(k, s)[0])) == pytest.approx(1 / (2 * k))
-        decay = sweep.base.rates()[0].decay[0]
-        assert rate * decay == pytest.approx(1)  # where the weights began is erased
+        assert rate * first.decay[0] == pytest.approx(1)  # where the weights began is erased

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from itertools import product
 
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from petridish.errors import UserError
+from petridish.theory.closed_form import products_of_others
 from petridish.theory.hidden.polynet_bounds import (
     Version,
+    adaptive_path,
     adaptive_rates,
     adaptive_sgd,
+    claim_b12,
     lemma_b8,
     lemma_b9,
     plateau_bound,
@@ -30,7 +34,6 @@ from petridish.theory.hidden.polynet_flow import (
     integrate_flow,
     polynet_error,
     population_descent,
-    products_of_others,
     start_weights,
 )
 
@@ -38,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 def error_of(weights: Floats) -> float:
-    """Give the error of a network by the formula."""
+    """Return the error of a network by the formula."""
     return polynet_error(weights[:, 0], [SignSum(row[1:]) for row in weights])
 
 
@@ -179,7 +182,7 @@ def test_a_negative_product_learns_later_or_never() -> None:
     assert Flow(turned).error(Flow(turned).position) > 0.5
     assert not never.learns
     assert never.time_to(0.49) == math.inf
-    assert math.isnan(never.plateau_share())
+    assert math.isnan(never.remainder())
     # r' = |r|^2 from −1: r = −1 / (1 + t).
     assert never.at(3.0) == pytest.approx(-0.25)
     assert np.allclose(never.relevant(-0.25), [-0.25, 0.25, 0.25])
@@ -198,7 +201,7 @@ def test_times_to_an_error_by_hand() -> None:
     assert flow.error(2.1) == 0
     assert flow.time_to(0.0) == flow.time_to(0.4) == pytest.approx(0.5)
     assert flow.time_to(0.45) == 0
-    assert (flow.plateau_share(0.45), flow.plateau_share(0.4)) == (0, 1)
+    assert (flow.remainder(0.45), flow.remainder(0.4)) == (1, 0)
 
 
 @pytest.mark.parametrize("kind", ["ones", "signs", "gaussian"])
@@ -226,7 +229,7 @@ def test_signs_are_as_good_as_ones() -> None:
     ones = Flow(start_weights("ones", 4, 12))
 
     assert Flow(weights).time_to(0.3) == pytest.approx(ones.time_to(0.3))
-    assert Flow(weights).plateau_share(0.3) == pytest.approx(ones.plateau_share(0.3))
+    assert Flow(weights).remainder(0.3) == pytest.approx(ones.remainder(0.3))
 
 
 def test_descent_follows_the_flow() -> None:
@@ -312,7 +315,7 @@ def test_the_plateau_bound(k: int, last: int) -> None:
 
     Both with γ = 0.01, and the printed one with c = 0.56.
     """
-    shares = {n: Flow(start_weights("ones", k, n)).plateau_share() for n in range(3, 141)}
+    shares = {n: 1 - Flow(start_weights("ones", k, n)).remainder() for n in range(3, 141)}
 
     assert all(share >= plateau_bound(k, n) - 1e-12 for n, share in shares.items())
     fails = [n for n, s in shares.items() if s < plateau_bound(k, n, version="printed") - 1e-12]
@@ -335,7 +338,7 @@ def test_the_constant_stays_bounded(k: int) -> None:
 
 def test_two_blocks_have_no_such_plateau() -> None:
     """For k = 2 the time is a logarithm: T(.49)/T(0) tends to ½."""
-    share = Flow(start_weights("ones", 2, 10**6)).plateau_share()
+    share = 1 - Flow(start_weights("ones", 2, 10**6)).remainder()
 
     assert share == pytest.approx(0.5, abs=0.15)
 
@@ -407,6 +410,42 @@ def test_the_noise_of_a_step_has_the_range_that_azuma_needs(block: int, k: int) 
     assert 2 * math.exp(-2 * 0.5**2 / (steps * length**2)) == pytest.approx(delta / (n * steps))
     by_size = 2 * math.exp(-(0.5**2) / (2 * steps * length**2))
     assert by_size == pytest.approx(2 * (2 * n * steps / delta) ** -0.25)
+
+
+def test_a_step_has_the_theorem_s_rates() -> None:
+    """One step is the sample's gradient times `adaptive_rates`, for k = 2, 3 and 4 blocks."""
+    for k in (2, 3, 4):
+        weights = np.random.default_rng(k).normal(size=(5, k, 3))
+        x = 1.0 - 2.0 * np.random.default_rng(7).integers(0, 2, size=(1, 5, k, 3))[0]
+        parts = (weights * x).sum(axis=-1)
+        moved = np.array(weights)
+        rates = adaptive_rates(weights, 1, delta=0.1)
+        for run, i in itertools.product(range(5), range(k)):
+            others = np.prod(np.delete(parts[run], i)) * np.prod(x[run, :, 0])
+            moved[run, i] += rates[run, i] * others * x[run, i]
+
+        ended = adaptive_sgd(weights, 1, delta=0.1, rng=np.random.default_rng(7))
+        assert np.allclose(ended, moved, rtol=1e-12)
+
+
+def test_claim_b12_holds_and_its_printed_form_is_ahead_of_the_proof() -> None:
+    """Every thousand steps of 40 runs at n' = 3, k = 2; printed and proved cross before T."""
+    rng = np.random.default_rng(3)
+    weights = rng.choice([-1.0, 1.0], size=(40, 2, 3))
+    weights[:, 0, 0] = weights[:, 1, 0]
+    steps = 20_000
+    for taken, moved in adaptive_path(weights, steps, delta=0.1, rng=rng):
+        grown = np.sign(weights[:, :, 0]) * moved[:, :, 0]
+        printed = claim_b12(3, 2, taken, steps, delta=0.1, version="printed")
+        proved = claim_b12(3, 2, taken, steps, delta=0.1)
+        assert grown.min() >= max(printed, proved)
+
+    assert claim_b12(3, 2, 0, steps, delta=0.1) == 0.5
+    log = math.log(2 * 6 * steps / 0.1)
+    assert proved == pytest.approx(0.5 + math.sqrt(steps / log) / (7 * 2 * math.sqrt(2)))
+    early = [claim_b12(3, 2, 100, steps, delta=0.1, version=v) for v in ("proved", "printed")]
+    assert early[0] < early[1]
+    assert proved > printed
 
 
 def test_adaptive_sgd_learns_the_smallest_case() -> None:

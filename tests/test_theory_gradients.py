@@ -42,7 +42,7 @@ def enumerated(
 
 
 def shapes(n: int, *, least_k: int = 0) -> Iterator[tuple[range, list[int]]]:
-    """Give one pair (S, S') for each (k, s, |S ∩ S'|): the bits are exchangeable."""
+    """Return one pair (S, S') for each (k, s, |S ∩ S'|): the bits are exchangeable."""
     for k in range(least_k, n + 1):
         for s in range(n + 1):
             for overlap in range(max(0, k + s - n), min(k, s) + 1):
@@ -89,7 +89,7 @@ def test_lemma_8_is_empty_for_odd_k() -> None:
         for s in range(k, 12, 2):
             gradient = population_gradient(12, range(k), range(s), regime="over-sparse")
             assert not gradient.any()
-    with pytest.raises(UserError, match="k=3 is odd, where the constants are 0"):
+    with pytest.raises(UserError, match="k=3 is odd, where the gradient shows nothing"):
         over_sparse_constants(3, 7)
 
 
@@ -138,7 +138,7 @@ def test_lemma_9_as_printed_fails() -> None:
 
 
 def lemmas_18_and_19(n: int, support: range, ones: list[int]) -> list[Fraction]:
-    """Give the printed right sides, with sign(0) = −1."""
+    """Return the printed right sides, with sign(0) = −1."""
     parity, chosen = set(support), set(ones)
     both = parity & chosen
     sides = []

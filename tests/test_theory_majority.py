@@ -27,7 +27,7 @@ TIES: tuple[Tie, ...] = (-1, 0, 1)
 
 
 def cube(n: int) -> np.ndarray[Any, Any]:
-    """Give all of {±1}^n as whole numbers, shape (2^n, n)."""
+    """Return all of {±1}^n as whole numbers, shape (2^n, n)."""
     signs: np.ndarray[Any, Any] = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
     return signs
 
@@ -115,6 +115,19 @@ def test_the_printed_rho_is_half_of_the_limit() -> None:
         for n in range(degree, 100, 2):
             assert rho(degree) < float(majority_weight(n, degree))
             assert float(majority_weight(n, degree)) > 2 * rho(degree)
+
+
+def test_with_the_true_rho_the_bound_of_lemma_8_holds() -> None:
+    """With O'Donnell's ρ «≤ 2ρ(k + 1)» holds wherever Lemma 8 is stated: k even, s odd, k < s/4.
+
+    It needs no more than v = k + 1 < s/2 [O'Donnell Thm 5.22]; beyond, at s = v = 3, it fails.
+    """
+    for k in range(0, 42, 2):
+        for s in range(4 * k + 1, 4 * k + 200, 2):
+            assert k + 1 < s / 2 or s == 1
+            assert float(majority_weight(s, k + 1)) <= 2 * limit_weight(k + 1)
+    assert float(majority_weight(3, 3)) == 0.25
+    assert round(2 * limit_weight(3), 3) == 0.212
 
 
 def test_the_weight_of_even_majorities_rises_to_its_limit() -> None:

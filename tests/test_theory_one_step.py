@@ -15,28 +15,28 @@ from petridish.theory.hidden.one_step import (
     chance_of_all_biases,
     first_gradient,
     first_rate,
-    gap_samples,
     good_pair_chance,
     gradient_precision,
     gradient_samples,
     is_good,
     kernel_limit,
     least_bits,
-    least_hinge_loss,
     network_loss,
     parity_layer,
-    predicted_top_k,
-    predicted_top_k_size,
     printed_layer,
     representing_share,
     step_biases,
-    step_features,
     stepped_weights,
     theorem55_sizes,
-    top_k_trials,
     width_for_all_biases,
 )
-from petridish.theory.pareto.over_sparse import parity_of_sum
+from petridish.theory.hidden.top_k import (
+    gap_samples,
+    predicted_top_k,
+    predicted_top_k_size,
+    top_k_trials,
+)
+from petridish.theory.parity_step import least_hinge_loss, parity_of_sum, step_features
 from tests.test_theory_majority import cube
 
 Floats = NDArray[np.float64]

@@ -10,12 +10,11 @@ import pytest
 from petridish.theory.pareto.over_sparse import (
     feature_matrix,
     least_error,
-    least_hinge_loss,
     over_sparse_biases,
-    parity_of_sum,
     printed_biases,
     second_layer,
 )
+from petridish.theory.parity_step import least_hinge_loss, parity_of_sum
 from tests.test_theory_majority import cube
 
 
@@ -43,7 +42,9 @@ def test_the_printed_biases_cannot_make_the_parity(k: int, hinge: float, error: 
     biases = printed_biases(k)
 
     assert feature_matrix(k, biases).shape == (k + 1, k - 1)
-    assert least_hinge_loss(k, biases) == pytest.approx(hinge, abs=1e-4)
+    _, parity, chance = parity_of_sum(k)
+    loss = least_hinge_loss(feature_matrix(k, biases), parity, chance)
+    assert loss == pytest.approx(hinge, abs=1e-4)
     assert least_error(k, biases) == error
 
 
@@ -55,7 +56,7 @@ def test_the_repaired_biases_can(k: int) -> None:
 
     assert matrix.shape == (k + 1, k + 1)
     assert np.allclose(matrix @ second_layer(k), parity_of_sum(k)[1], atol=1e-6)
-    assert least_hinge_loss(k, biases) == pytest.approx(0, abs=1e-6)
+    assert least_hinge_loss(matrix, *parity_of_sum(k)[1:]) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_norm_of_the_second_layer() -> None:

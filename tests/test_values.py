@@ -8,7 +8,7 @@ import pickle
 import pkgutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,7 +97,8 @@ def test_no_two_classes_of_specs_share_a_name() -> None:
         names = [each.name for each in inside if not each.name.endswith("petridish_native")]
         for module in (package, *map(importlib.import_module, names)):
             for kind in vars(module).values():
-                if isinstance(kind, type) and is_dataclass(kind) and hasattr(kind, "name"):
+                named = isinstance(kind, type) and is_dataclass(kind) and hasattr(kind, "name")
+                if named and "name" not in {part.name for part in fields(kind)}:
                     found.setdefault(kind.__name__, set()).add(kind)
 
     assert {name for name, kinds in found.items() if len(kinds) > 1} == set()
@@ -152,8 +153,8 @@ def test_a_class_that_is_gone_prints_compares_groups_and_has_its_key(
 def test_a_class_that_is_gone_refuses_to_run(gone: RunSpec) -> None:
     """In a sentence, before anything is trained; so does what only a class can know."""
     refusal = (
-        "The class Shifted of this run is not here, or its code is not what it was: the run can be "
-        "looked at, but not carried out. Load the file that defines it."
+        "The class Shifted of this run is not here: the run can be looked at, but not carried out. "
+        "Load the file that defines it."
     )
     for refused in (gone.check, lambda: check_all([gone])):
         with pytest.raises(UserError) as error:
@@ -174,8 +175,16 @@ def test_another_code_is_another_class(shifted: Any, tmp_path: Path) -> None:
     path = tmp_path / "changed.py"
     path.write_text(MINE.replace("SCALE", "4"), encoding="utf-8")
     module = load_user_file(path)
+    changed = read_spec(text)
 
-    assert isinstance(read_spec(text).task, Gone)
+    assert isinstance(changed.task, Gone)
+    with pytest.raises(UserError) as error:
+        changed.check()
+    assert str(error.value) == (
+        "The class Shifted of this run has another code here, its own or that of what it uses: the "
+        "run can be looked at, but not carried out. Restore the code, or run it as it is, which "
+        "makes another run."
+    )
     del sys.modules[module.__name__]
 
 
@@ -337,8 +346,8 @@ NO_PART = (
         ((1, {2}), f"Odd: held holds a value of the type set, {NO_PART}"),
         (
             Loose(),
-            "Odd: held=Loose(width=3) is not an instance of a frozen dataclass. Give one; "
-            "docs/extend.md shows how.",
+            "Odd: held=Loose(width=3) is not an instance of a frozen dataclass. "
+            "Give an object of a class that has @dataclass(frozen=True) above it.",
         ),
     ],
 )
@@ -373,4 +382,4 @@ def test_arrays_are_tuples_and_numpy_truths_are_truths() -> None:
     assert [task.support for task in tasks] == [(1, 2), (0, 4)]
     with pytest.raises(UserError) as error:
         Evaluation(at=5)  # type: ignore[arg-type]
-    assert str(error.value) == "Evaluation: at=5 is no tuple. Give such as at=(10, 100)."
+    assert str(error.value) == "Evaluation: at=5 is no tuple. Give for example at=(10, 100)."

@@ -10,11 +10,12 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from petridish.chapters.variables.experiments import SAMPLES, thresholds
-from petridish.chapters.variables.rules import ThresholdExponent, monotone, threshold
+from petridish.chapters.variables.rules import ThresholdExponent
 from petridish.chapters.variables.trials import success_by_sample, trials
 from petridish.errors import UserError
 from petridish.models import ClsTransformer
 from petridish.rules import BestOf, Claim, Judgement, Median, Rule, Solved, Trend
+from petridish.statistics.thresholds import monotone, threshold
 from petridish.store import Store
 from petridish.sweeps.allocation import simulate
 from petridish.training import Silent, load_engine, run_key

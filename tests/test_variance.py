@@ -13,9 +13,9 @@ from scipy.stats import f, norm
 
 from petridish.chapters.hidden.figures.luck import variance_curves
 from petridish.chapters.hidden.rules.variance import InitialisationExplains, log_times
-from petridish.errors import UserError
 from petridish.figures.style import NothingToDraw
-from petridish.statistics.random_effects import LogTimes, RandomEffects, anova_icc, explained_share
+from petridish.statistics.log_times import LogTimes
+from petridish.statistics.random_effects import RandomEffects, explained_share
 from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, most_wrong
 
@@ -39,8 +39,20 @@ def values(
     return drawn
 
 
+def anova_icc(groups: list[Floats], coverage: float = 0.95) -> tuple[float, float, float]:
+    """Return the intraclass correlation by mean squares, and its interval [Searle 1971]."""
+    sizes = np.array([len(group) for group in groups], np.float64)
+    freedom = sizes.sum() - len(sizes)
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom
+    size = len(sizes) / (1 / sizes).sum()
+    ratio = size * float(np.var([group.mean() for group in groups], ddof=1)) / within
+    tails = f.ppf([0.5 + coverage / 2, 0.5 - coverage / 2], len(sizes) - 1, freedom)
+    estimate, low, high = ((r - 1) / (r - 1 + size) for r in (ratio, *(ratio / tails)))
+    return estimate, max(low, 0.0), max(high, 0.0)
+
+
 def runs_of(logs: Floats, *, budget: int = NEVER, every: int = 10) -> pl.DataFrame:
-    """Make the runs that would be seen: times at looks, none beyond the budget."""
+    """Make the runs that would be seen: times at evaluations, none beyond the budget."""
     rows = []
     for (init, seed), value in np.ndenumerate(logs):
         time = every * math.ceil(math.exp(value) / every)
@@ -66,26 +78,8 @@ def test_the_analysis_of_variance_by_hand() -> None:
     assert (low, high) == pytest.approx([max(0, (F - 1) / (F + 1)) for F in ends])
 
 
-def test_the_exact_interval_covers_as_often_as_it_says() -> None:
-    """90 % of 1000 tables of 8 × 4, unequal groups too: between 87 % and 93 %."""
-    for sizes in ([4] * 8, [2, 3, 4, 4, 5, 5, 6, 3]):
-        covered = 0
-        for s in range(1_000):
-            logs = values(0.6, inits=8, seeds=6, seed=s)
-            groups = [row[:size] for row, size in zip(logs, sizes, strict=True)]
-            _, low, high = anova_icc(groups, coverage=0.9)
-            covered += low <= 0.6 <= high
-        assert 870 <= covered <= 930
-
-
-def test_the_analysis_of_variance_needs_repeats() -> None:
-    """One value a group cannot tell between from within."""
-    with pytest.raises(UserError, match=r"groups of \[1, 1\] values\. Give two groups or more"):
-        anova_icc([np.array([1.0]), np.array([2.0])])
-
-
-def test_times_are_known_between_looks() -> None:
-    """Seen at 30, looked at every 10: after 20. At the first look: any time before. Else later."""
+def test_times_are_known_between_evaluations() -> None:
+    """Seen at 30, evaluated every 10: after 20. At the first one: any time before. Else later."""
     table = pl.DataFrame(
         {
             "init": ["seeded(xavier, 1)", "seeded(xavier, 0)", "seeded(xavier, 1)"],
@@ -108,7 +102,7 @@ UNEVEN = LogTimes(
             [6.0, 6.2, 7.0, 6.1],
             [7.0, 7.0, 7.0, 7.0],  # never solved
             [6.9, 7.0, -np.inf, -np.inf],  # two runs only
-            [-np.inf, 5.2, 6.8, 7.0],  # one at the first look
+            [-np.inf, 5.2, 6.8, 7.0],  # one at the first evaluation
         ]
     ),
     np.array(
@@ -213,7 +207,7 @@ def test_the_interval_covers(share: float, *, skewed: bool, budget: int) -> None
         model = RandomEffects(log_times(runs_of(logs, budget=budget)))
         low, high = model.jackknife_interval(0.9)
         most = float(stdtrit(19, 0.95)) ** 2
-        outside += not low <= share <= high and model.deviance(share) > most
+        outside += not low <= share <= high and model._lost_at(math.log(share / (1 - share))) > most
     assert outside <= most_wrong(40, 0.1)
 
 
@@ -239,8 +233,8 @@ def test_the_wider_interval_counts() -> None:
     assert found.high == max(found.likelihood[1], found.jackknife[1])
 
 
-def test_runs_that_agree_to_a_look() -> None:
-    """All seeds of an initialisation end at one look: no variance within that could be seen."""
+def test_runs_that_agree_to_an_evaluation() -> None:
+    """All seeds of an initialisation end at one evaluation: no variance within can be seen."""
     logs = np.repeat(np.log([500.0, 700.0, 900.0, 1_200.0, 1_500.0, 2_000.0]), 4).reshape(6, 4)
     finding = InitialisationExplains().judge(runs_of(logs, every=100), 0.05)
 
@@ -250,7 +244,7 @@ def test_runs_that_agree_to_a_look() -> None:
 
 
 def test_runs_that_all_agree() -> None:
-    """Every run ends at one look: there is no variance to explain, and no verdict."""
+    """Every run ends at one evaluation: there is no variance to explain, and no verdict."""
     finding = InitialisationExplains().judge(runs_of(np.full((6, 3), 6.0), every=100), 0.05)
 
     assert finding.judgement is UNDECIDED
@@ -269,7 +263,7 @@ def test_order_and_names_do_not_matter() -> None:
 
 
 def poor() -> dict[str, tuple[pl.DataFrame, str]]:
-    """Give tables from which nothing follows, with what is said of them."""
+    """Return tables from which nothing follows, with what is said of them."""
     table = runs_of(values(0.7, inits=6, seeds=4))
     return {
         "nothing": (table.clear(), "needs 5 initialisations with two seeds of SGD each"),
@@ -316,7 +310,7 @@ def test_a_support_for_every_seed_is_said() -> None:
 
 
 def curved(*, inits: int) -> pl.DataFrame:
-    """Give runs that kept their losses."""
+    """Return runs that kept their losses."""
     table = runs_of(values(0.7, inits=inits, seeds=3), budget=1_500)
     steps = [list(range(0, 1_001, 10))] * len(table)
     losses = [[math.nan, *np.linspace(1, 0, 100).tolist()]] * len(table)

@@ -160,7 +160,7 @@ def test_an_epoch_sees_every_example_once(m: int, batch: int, seed: int) -> None
         assert sorted(order) == list(range(m))
     if m > 20:  # two orders of 21 examples agree with a chance of 10^-19
         assert not np.array_equal(epochs[0], epochs[1])
-    assert len(batch_indices([spec], 0, 1)[0, 0]) == min(batch, m) == spec.examples_a_step
+    assert len(batch_indices([spec], 0, 1)[0, 0]) == min(batch, m) == spec.examples_per_step
 
 
 def test_epochs_need_a_sample_and_a_batch_size() -> None:

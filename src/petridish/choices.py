@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from petridish.errors import UserError, nearest
+from petridish.sources import is_users
 from petridish.values import (
     RESERVED,
     Gone,
@@ -36,6 +38,7 @@ class HasText(ABC):
         """Return the text."""
 
 
+MOST_LETTERS = 60  # of an argument in a message
 Offered = Mapping[Any, Mapping[str, type]]  # classes by name, for each type that fields ask for
 
 
@@ -59,41 +62,93 @@ def name_of(value: object) -> str:
     """Return the name of a choice without its arguments; of a class that is gone, the class's."""
     if isinstance(value, Gone):
         return value.kind
-    name = getattr(type(value), "name", None)  # of the class: a field may be called so too
+    name = getattr(type(value), "name", None)  # of the class: a field may have this name too
     return name if isinstance(name, str) else type(value).__name__
 
 
 @contextmanager
 def blamed(kind: str, value: object, method: str, **given: object) -> Iterator[None]:
-    """Say in one sentence which of a value's methods failed, where, how, and what it was given.
+    """Turn what a user's class raises into a `UserError` with method, line, error and input.
 
-    What a user's class raises is otherwise a traceback through code that its author never saw.
+    Otherwise its author would see a traceback through code of petridish.
     """
     try:
         yield
     except (UserError, MemoryError):
         raise
     except Exception as error:
-        text = " ".join(str(error).split()).rstrip(".")
+        shown = ", ".join(_shown(name, each) for name, each in given.items())
+        name = describe(value) if own_frame(error) else placed(value)
         raise UserError(
-            f"The {kind} {describe(value)} failed in {method}{place_of(error)}: "
-            f"{type(error).__name__}: {text}. It was given "
-            f"{', '.join(_shown(name, each) for name, each in given.items())}."
+            f"The {kind} {name} failed in {method}{said_by(error)}."
+            + (f" It was given {shown}." if shown else "")
         ) from error
+
+
+def hint_at(value: object, path: str) -> Any:
+    """Return the type that the field at a path into a value asks for; None if it names none."""
+    *inside, last = path.split(".")
+    for name in inside:
+        value = getattr(value, name)
+    kind: type = type(value)
+    return None if kind is Gone else field_hints(kind).get(last)
+
+
+def placed(value: object) -> str:
+    """Return a value as text, and of a user's class where it is defined: «mine (file.py:12)»."""
+    kind = type(value)
+    return describe(value) + (home_of(kind) if is_users(kind) else "")
+
+
+def home_of(defined: type | Callable[..., Any]) -> str:
+    """Return where a class or function is defined, as « (file.py:12)»; "" if it is not known."""
+    import inspect
+
+    try:
+        line = inspect.getsourcelines(defined)[1]
+        return f" ({Path(inspect.getfile(defined)).name}:{line})"
+    except (OSError, TypeError):
+        return ""
+
+
+def said_by(error: BaseException) -> str:
+    """Return the last line of a user's own code that an error passed, and its text.
+
+    Such as « at file.py:12: ValueError: two shapes differ», without a full stop.
+    """
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{place_of(error)}: {type(error).__name__}: {text}"
 
 
 def place_of(error: BaseException) -> str:
     """Return the last line of a user's own code that an error passed, as « at file.py:12»."""
+    own = own_frame(error)
+    return f" at {Path(own[0].f_code.co_filename).name}:{own[1]}" if own else ""
+
+
+def fault_sentence(error: BaseException, frame: FrameType, line: int) -> str:
+    """Return one sentence on what a user's own code raised, and where."""
+    code = frame.f_code
+    text = " ".join(str(error).split()).rstrip(".")
+    return (
+        f"{code.co_filename}:{line}, in {code.co_qualname}: {type(error).__name__}"
+        f"{f': {text}' if text else ''}."
+    )
+
+
+def own_frame(error: BaseException) -> tuple[FrameType, int] | None:
+    """Return the last frame of a user's own code that an error passed, with its line."""
     import sysconfig
     import traceback
 
     others = (str(Path(__file__).parent), sysconfig.get_paths()["stdlib"], "<")
     own = [
-        f"{Path(frame.filename).name}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(others) and "site-packages" not in frame.filename
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(others)
+        and "site-packages" not in frame.f_code.co_filename
     ]
-    return f" at {own[-1]}" if own else ""
+    return own[-1] if own else None
 
 
 def _shown(name: str, value: Any) -> str:
@@ -102,7 +157,8 @@ def _shown(name: str, value: Any) -> str:
         return f"{name} of shape {tuple(value.shape)}"
     if isinstance(value, Mapping):
         return f"{name} {list(value)}"
-    return f"{name}={describe(value) if is_dataclass(value) else repr(value)}"
+    text = describe(value) if is_dataclass(value) else repr(value)
+    return f"{name}={text if len(text) <= MOST_LETTERS else f'{text[:MOST_LETTERS]}…'}"
 
 
 def _is_default(field: Field[Any], value: object) -> bool:
@@ -110,10 +166,10 @@ def _is_default(field: Field[Any], value: object) -> bool:
 
 
 def choices_for(hint: Any, offered: Offered) -> dict[str, type]:
-    """Return the classes that may stand where a type is asked for, by name.
+    """Return the classes that a type hint accepts, by name.
 
-    `offered` has the classes for each type, such as those that are a `Task`. A user's class that
-    was loaded is offered too, where it has the names that are asked for.
+    `offered` has the package's classes for each type, such as every `Task`. A user's class that was
+    loaded is accepted too, if it has the names of the protocol.
     """
     found: dict[str, type] = {}
     for option in options_of(hint):
@@ -129,9 +185,9 @@ def choices_for(hint: Any, offered: Offered) -> dict[str, type]:
 
 
 def _is_meant(kind: type, protocol: type, offered: Offered) -> bool:
-    """Say whether a class has all names of a protocol, and not those of one that asks for more.
+    """Return whether a class has all names of a protocol, and of none that asks for more.
 
-    A task can be drawn as an initialisation can, and is none.
+    A task has `draw`, as an initialisation has, and is none.
     """
     names = {*dir(kind), *(part.name for part in fields(kind))}
     asked = _asked(protocol)
@@ -211,7 +267,7 @@ def parse_setting(text: str, axis: str, hint: Any, offered: Offered) -> Any:
     if any(map(is_tuple, wants)) and not isinstance(value, tuple) and not {int, float} & {*wants}:
         raise UserError(
             f"The axis {axis} takes lists in brackets, but {text!r} was given. "
-            "Write such as (0,1,2)."
+            "For example: (0,1,2)."
         )
     if not {int, float} & {*wants} or (isinstance(value, tuple) and any(map(is_tuple, wants))):
         return value if not any(map(is_literal, wants)) else text.strip()
@@ -240,7 +296,7 @@ def parse_value(text: str) -> Any:
 
 
 def split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets: `uniform,sparse(2)` has two parts."""
+    """Split at the commas outside brackets: `uniform,sparse(2)` has two parts."""
     parts, depth, part = [], 0, ""
     for letter in text:
         depth += (letter in "([") - (letter in ")]")

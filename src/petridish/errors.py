@@ -1,4 +1,4 @@
-"""The user's mistakes: one clear sentence each, with the nearest known name to a wrong one."""
+"""Errors of the user: one clear sentence each, and the nearest known name to a wrong one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from numbers import Integral
 
 
 class UserError(ValueError):
-    """A mistake of the user's: one clear sentence says what was wrong, what was given, what to do.
+    """An error of the user: one sentence says what was wrong, what was given, what to do.
 
-    The command line prints the sentence and ends with exit code 2.
+    The command line prints the sentence and ends with exit code 2; a notebook shows it alone.
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows instead of the traceback."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 def require(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition is what it takes
@@ -28,8 +32,16 @@ def check_whole(owner: str, least: int, **values: object) -> None:
             raise UserError(f"{owner}: {name}={value!r}. Give a whole number of at least {least}.")
 
 
+def check_one_of(owner: str, known: tuple[str, ...], **values: object) -> None:
+    """Refuse a value that is none of the known texts."""
+    for name, value in values.items():
+        if value not in known:
+            given = f"{owner}: {name}={value!r}"
+            raise UserError(f"{given}. Give {' or '.join(map(repr, known))}.")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known names are close to `name`, as the end of an error message."""
+    """Return which known names are close to `name`, as the end of an error message."""
     names = sorted(known)
     closeness = {n: difflib.SequenceMatcher(None, name.lower(), n.lower()).ratio() for n in names}
     best = max(closeness.values(), default=0.0)

@@ -1,18 +1,30 @@
-"""An experiment: sweeps at several scales, claims about them, and figures of them; declared."""
+"""An experiment: sweeps at several scales, claims about them, and figures of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
-from petridish.rules.claims import Claim, Finding, Verdict, columns_of, nothing
+from petridish.figures.outcome_map import outcome_map
+from petridish.rules.claims import (
+    Claim,
+    Finding,
+    Judgement,
+    NoFinding,
+    Verdict,
+    columns_of,
+    nothing,
+)
 from petridish.rules.columns import columns_read
-from petridish.rules.declared import check_rule
+from petridish.rules.declared import check_rule, one_axis_at_a_time
+from petridish.rules.varying import axis_order, is_plane
+from petridish.store.verdicts_shown import Judged, VerdictsShown
 from petridish.sweeps import Sweep, load_user_file
 
 if TYPE_CHECKING:
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
 
 Draw = Callable[["pl.DataFrame", str], "Figure"]
 Part = Literal["claims", "figures", "tables"]
+LONGEST_SETTINGS = 60  # letters of them in the title of a picture
 Tabulate = Callable[["pl.DataFrame"], "pl.DataFrame"]
 
 
@@ -42,6 +55,8 @@ class Experiment:
         Each draws a table of runs under a caption; left out, what suits the sweep is drawn.
     tables : mapping of str to function
         Each makes a small table of the runs, to be read.
+    before : function, optional
+        Says of a sweep, in sentences, what is known before it is trained; `run` prints them.
     located : function, optional
         Gives the same experiment on the data that are there, where its sweeps depend on them.
     """
@@ -55,18 +70,26 @@ class Experiment:
     level: float = 0.05
     user_file: Path | None = None
     tables: Mapping[str, Tabulate] = field(default_factory=dict)
+    before: Callable[[Sweep], Sequence[str]] | None = None
     located: Callable[[], Experiment] | None = None
 
     def sweep(self, scale: str) -> Sweep:
-        """Give the sweep of a scale."""
+        """Return the sweep of a scale."""
         if scale not in self.scales:
             raise UserError(
                 f"{self.id} has no scale called {scale!r}. {nearest(scale, self.scales)}"
             )
         return self.scales[scale]
 
+    def headed(self, title: str, scale: str, settings: Sequence[str] = ()) -> str:
+        """Return the title of a picture after id, scale and settings, which are cut if long."""
+        asked = ", ".join(settings)
+        if len(asked) > LONGEST_SETTINGS:
+            asked = f"{asked[:LONGEST_SETTINGS]}…"
+        return f"{', '.join(filter(None, [self.id, scale, asked]))}: {title}"
+
     def default_scale(self) -> str:
-        """Give the scale that is meant where none is named."""
+        """Return the scale that is meant where none is named."""
         return "laptop" if "laptop" in self.scales else next(iter(self.scales))
 
     @property
@@ -76,16 +99,75 @@ class Experiment:
 
     def check(self, sweep: Sweep) -> None:
         """Refuse claims that speak of what the sweep does not have, before anything is judged."""
+        for _ in one_axis_at_a_time(sweep) if self.claims else ():
+            pass  # a spec that cannot be is no mistake of a claim
         for claim in self.claims:
+            for name in () if self.located else claim.judged_at:
+                if name not in self.scales:
+                    raise UserError(
+                        f"{self.id} ({claim.name}): judged_at={claim.judged_at}, but there is no "
+                        f"scale called {name!r}. {nearest(name, self.scales)}"
+                    )
             try:
-                check_rule(claim.rule, sweep)
+                check_rule(claim.rule, sweep, self.scales.values())
             except UserError as mistake:
                 raise UserError(f"{self.id} ({claim.name}): {mistake}") from mistake
 
-    def judge(self, runs: pl.DataFrame) -> list[Verdict]:
-        """Judge every claim from the runs of one scale."""
+    def judge(self, runs: pl.DataFrame, scale: str = "") -> list[Verdict]:
+        """Judge every claim from the runs of one scale, each of the kind that it has there."""
         share = self.level / max(1, len(self.claims))
-        return [Verdict(claim, _judge(claim, runs, share), share) for claim in self.claims]
+        claims = [claim.at(scale) if scale else claim for claim in self.claims]
+        return [Verdict(claim, _judge(claim, runs, share), share) for claim in claims]
+
+    def judge_again(self, claim: Claim, runs: pl.DataFrame, *, nth: int) -> Verdict:
+        """Judge a claim at the level of the k-th time that it is judged: its share / (k (k + 1)).
+
+        Seeds that are added until a verdict appears make it appear too often. These levels add up
+        to half of the first one, however often the claim is judged: if the first verdict counts,
+        and later ones that stand at their level, one of them is wrong with a probability of at
+        most 1.5 times the level.
+        """
+        share = self.level / max(1, len(self.claims)) / (nth * (nth + 1))
+        return Verdict(claim, _judge(claim, runs, share), share)
+
+    def judge_shown(
+        self, runs: pl.DataFrame, store: Path, scale: str, settings: Sequence[str] = ()
+    ) -> list[Verdict]:
+        """Judge every claim to be shown: with what would decide it, and what judging again costs.
+
+        The store keeps at how many runs verdicts were shown.
+        """
+        shown = VerdictsShown(store, self.id, scale, settings)
+        before = shown.judged()
+        found = []
+        for verdict in self.judge(runs, scale):
+            earlier = before.get(verdict.claim.name, ())
+            again = self._judged_before(
+                verdict, runs, [e for e in earlier if e[0] < verdict.finding.n]
+            )
+            notes = tuple(note for note in (verdict.finding.note, again) if note)
+            found.append(replace(verdict, notes=notes))
+        shown.note((v.claim.name, v.finding.n, v.finding.judgement.value) for v in found)
+        return found
+
+    def _judged_before(
+        self, verdict: Verdict, runs: pl.DataFrame, earlier: Sequence[Judged]
+    ) -> str:
+        """Return at how many runs a claim was judged before, and whether the verdict stands."""
+        if not earlier or verdict.claim.kind == "check":
+            return ""
+        at = ", ".join(f"{runs_then} ({word_then})" for runs_then, word_then in earlier)
+        said, word = f"judged before at n = {at}", verdict.finding.judgement
+        if word is Judgement.UNDECIDED:
+            return said
+        nth = len(earlier) + 1
+        again = self.judge_again(verdict.claim, runs, nth=nth)
+        now = again.finding.judgement
+        stands = "stands" if now is word else f"is {now.value}"
+        return (
+            f"{said}; judging again after adding runs costs: at the level of judgement {nth}, "
+            f"{again.level:.2g} instead of {verdict.level:.2g}, it {stands}"
+        )
 
     def columns_needed(self, sweep: Sweep, *parts: Part) -> Columns:
         """Return the columns of curves, arrays and weights that some parts of it read."""
@@ -100,12 +182,14 @@ class Experiment:
         return found if found == "all" or "claims" not in parts else {*found, *self.columns}
 
     def drawings(self, sweep: Sweep) -> Mapping[str, Draw]:
-        """Give the figures of a sweep: those declared, or those that suit it."""
+        """Return the figures of a sweep: those declared, or those that suit it."""
         if self.figures:
             return self.figures
-        suited: dict[str, Draw] = {}
-        if {"model.width", "data.m"} <= set(sweep.axes):
-            suited["success"] = success_heat_map
+        suited: dict[str, Draw] = (
+            {"success": success_heat_map}
+            if is_plane(sweep)
+            else {"outcomes": partial(outcome_map, first=axis_order(sweep))}
+        )
         if sweep.base.evaluation.curves:
             suited["curves"] = training_curves
         return suited
@@ -126,6 +210,7 @@ class Experiment:
                     "kind": claim.kind,
                     "text": claim.text,
                     "source": claim.source,
+                    **({"judged_at": [*claim.judged_at]} if claim.judged_at else {}),
                 }
                 for claim in self.claims
             ],
@@ -134,13 +219,20 @@ class Experiment:
 
 def _judge(claim: Claim, runs: pl.DataFrame, level: float) -> Finding:
     try:
-        return claim.rule.judge(runs, level)
+        found: object = claim.rule.judge(runs, level)
+        if not isinstance(found, Finding):
+            raise NoFinding(f"it returned {found!r}; return a Finding.")
+        return found
+    except NoFinding as mistake:  # of the rule, whatever the runs are
+        code = type(claim.rule).judge.__code__
+        place = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+        raise UserError(f"The rule {type(claim.rule).__name__} ({place}): {mistake}") from mistake
     except UserError as unfit:  # such as runs that differ in more than the claim speaks of
         return nothing("nothing could be judged", str(unfit))
 
 
 def user_experiment(path: Path) -> Experiment:
-    """Give the experiment of a user's own file: its EXPERIMENT, or its SWEEP without claims."""
+    """Return the experiment of a user's own file: its EXPERIMENT, or its SWEEP without claims."""
     module = load_user_file(path)
     experiment, sweep = getattr(module, "EXPERIMENT", None), getattr(module, "SWEEP", None)
     if isinstance(experiment, Experiment):
@@ -150,5 +242,5 @@ def user_experiment(path: Path) -> Experiment:
         return Experiment(path.stem, title, str(path), {"own": sweep}, user_file=path)
     raise UserError(
         f"{path} declares no experiment. Define SWEEP = Sweep(...) or EXPERIMENT = Experiment(...) "
-        "in it; docs/extend.md shows how."
+        "in it, such as SWEEP = Sweep(RunSpec(task=SparseParity(20, 2)), {'seed': range(5)})."
     )

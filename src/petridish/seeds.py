@@ -29,14 +29,14 @@ from petridish.errors import UserError
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
-_LANES = 4  # words a block
+_LANES = 4  # words per block
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @lru_cache(maxsize=256)
 def name_key(name: str) -> int:
-    """Give the half of the generator's key that belongs to the stream `name`."""
+    """Return the half of the generator's key that belongs to the stream `name`."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 

@@ -21,7 +21,7 @@ from petridish.errors import UserError
 from petridish.sources import code_digest, is_users
 
 LATER = {"later": True}
-"""Metadata of a field that came after runs were stored.
+"""Metadata of a field that was added after runs were stored.
 
 At its default it is left out of the JSON, so that old keys stay valid.
 """
@@ -29,27 +29,27 @@ RESERVED = {"type", "code", "version"}  # beside a value's fields in its JSON
 # Where the package's values live, imported when one is first read: these rooms import this file.
 ROOMS = (
     *("tasks", "models", "training", "estimator.contenders"),
-    *("sweeps.adaptive", "sweeps.thresholds"),
+    *("sweeps.adaptive", "sweeps.find_threshold"),
 )
 
-named_code = lru_cache(maxsize=256)(code_digest)  # every part of every spec asks
-# Values whose fields are known to fit a spec, by identity: the specs of a sweep share their parts.
-_looked_at: dict[int, object] = {}
+named_code = lru_cache(maxsize=256)(code_digest)  # asked for every part of every spec
+# Values that were checked, by identity: the specs of a sweep share their parts.
+_checked: dict[int, object] = {}
 PLAIN = (type(None), bool, int, float, str)
-MOST_LOOKED_AT = 4096
+MOST_CHECKED = 4096
 _learned: dict[str, types.ModuleType] = {}  # users' files, by the names of their modules
 
 
 class GoneError(UserError, AttributeError):
-    """Something was asked of a value whose class is not here."""
+    """Something was asked of a value whose class is missing."""
 
 
 @dataclass(frozen=True)
 class Gone:
-    """A value of a class that is not here: it prints, compares, groups and has its key.
+    """A value whose class is missing: it prints, compares, groups and keeps its key.
 
-    Its fields are attributes, as the JSON has them. What a class computes it cannot, so no run with
-    such a value is carried out.
+    Its fields are attributes, as in the JSON. It computes nothing, so no run with such a value is
+    carried out.
     """
 
     kind: str
@@ -59,10 +59,7 @@ class Gone:
         found = dict(object.__getattribute__(self, "parts"))
         if name in found:
             return found[name]
-        raise GoneError(
-            f"The class {self.kind} of this run is not here, and {name} is none of its fields. "
-            "Load the file that defines it."
-        )
+        raise GoneError(self._absent(f", and {name} is none of its fields."))
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Refuse what an activation or a loss would compute."""
@@ -79,10 +76,15 @@ class Gone:
                 f"petridish has version {version_of(kind)}: the run can be looked at, but not "
                 "carried out."
             )
-        return (
-            f"The class {self.kind} of this run is not here, or its code is not what it was: the "
-            "run can be looked at, but not carried out. Load the file that defines it."
-        )
+        return self._absent(": the run can be looked at, but not carried out.")
+
+    def _absent(self, so: str) -> str:
+        if _users_called(self.kind):
+            return (
+                f"The class {self.kind} of this run has another code here, its own or that of what "
+                f"it uses{so} Restore the code, or run it as it is, which makes another run."
+            )
+        return f"The class {self.kind} of this run is not here{so} Load the file that defines it."
 
 
 def version_of(kind: type) -> int:
@@ -92,7 +94,7 @@ def version_of(kind: type) -> int:
 
 
 def is_left_out(part: Field[Any], value: object) -> bool:
-    """Say whether a field came after runs were stored, and stands at its default."""
+    """Return whether a field was added after runs were stored, and has its default."""
     return part.metadata == LATER and bool(value == part.default)
 
 
@@ -102,7 +104,7 @@ def plain(value: object) -> Any:
         return {"type": value.kind, **{name: plain(part) for name, part in value.parts}}
     if is_dataclass(value) and not isinstance(value, type):
         if is_short(value):
-            return type(value).short  # type: ignore[attr-defined] # is_short has looked
+            return type(value).short  # type: ignore[attr-defined] # is_short has checked
         parts = {
             part.name: plain(getattr(value, part.name))
             for part in fields(value)
@@ -165,23 +167,14 @@ def with_types(value: Any, hint: Any) -> Any:
     return value
 
 
-def hint_at(value: object, path: str) -> Any:
-    """Return the type that the field at a path into a value asks for; None if it names none."""
-    *inside, last = path.split(".")
-    for name in inside:
-        value = getattr(value, name)
-    kind: type = type(value)
-    return None if kind is Gone else field_hints(kind).get(last)
-
-
 def learn(module: types.ModuleType) -> None:
-    """Let `read` find the classes that a user's file defines."""
+    """Make the classes of a user's file known to `read`."""
     _learned[module.__name__] = module
 
 
 @contextmanager
 def learning(module: types.ModuleType) -> Iterator[None]:
-    """Let `read` find the classes of a module for a while."""
+    """Make the classes of a module known to `read`, inside the `with` block."""
     before = dict(_learned)
     learn(module)
     try:
@@ -223,33 +216,33 @@ def settle(owner: Any) -> None:
             object.__setattr__(owner, part, as_value(inner, kind.__name__, part))
 
 
-def was_looked_at(value: object) -> bool:
-    """Say whether `as_value` has returned this value before."""
-    return _looked_at.get(id(value)) is value
+def is_checked(value: object) -> bool:
+    """Return whether `as_value` has returned this value before."""
+    return _checked.get(id(value)) is value
 
 
 def _as_values(value: Any, owner: str, name: str) -> Any:
     kind: type = type(value)
     if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise UserError(
-            f"{owner}: {name}={value!r} is not an instance of a frozen dataclass. Give one; "
-            "docs/extend.md shows how."
+            f"{owner}: {name}={value!r} is not an instance of a frozen dataclass. "
+            "Give an object of a class that has @dataclass(frozen=True) above it."
         )
-    if was_looked_at(value):
+    if is_checked(value):
         return value
     changed = {}
     for part in _field_names(kind):
         inner = getattr(value, part)
         if type(inner) in PLAIN or (type(inner) is tuple and not inner):
-            continue  # most fields: every spec is looked at
+            continue  # most fields; this runs for every spec
         found = as_value(inner, kind.__name__, part)
         if found is not inner:
             changed[part] = found
     if changed:
         value = replace(value, **changed)
-    if len(_looked_at) >= MOST_LOOKED_AT:
-        _looked_at.clear()
-    _looked_at[id(value)] = value
+    if len(_checked) >= MOST_CHECKED:
+        _checked.clear()
+    _checked[id(value)] = value
     return value
 
 
@@ -259,8 +252,14 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 
 def find_gone(value: object) -> Gone | None:
-    """Return the first part of a value whose class is not here, or None."""
+    """Return the first part of a value whose class is missing, or None."""
     return next((part for part in parts_of(value) if isinstance(part, Gone)), None)
+
+
+def refuse_gone(value: object) -> None:
+    """Refuse a value of which a class is missing."""
+    if gone := find_gone(value):
+        raise UserError(gone.refusal)
 
 
 def has_users(value: object) -> bool:
@@ -284,7 +283,7 @@ def parts_of(value: object) -> Iterator[Any]:
 
 @cache
 def known_classes() -> dict[str, type]:
-    """Return the package's classes that may stand in a spec, by name; no two have the same."""
+    """Return the package's classes that a spec may contain, by name; names are unique."""
     found: dict[str, type] = {}
     for room in ROOMS:
         module = importlib.import_module(f"petridish.{room}")
@@ -305,7 +304,7 @@ def _read_object(written: dict[str, Any]) -> Any:
             f"This spec has {name} of version {version}, and this petridish has version "
             f"{version_of(kind)}. Upgrade petridish."
         )
-    if kind is None or version < version_of(kind):  # what it computed is not here any more
+    if kind is None or version < version_of(kind):  # this version computes something else
         return Gone(name, tuple((part, read(inner)) for part, inner in parts.items()))
     own = {part: inner for part, inner in parts.items() if part not in RESERVED}
     known = [part.name for part in fields(kind)]
@@ -320,13 +319,16 @@ def _read_object(written: dict[str, Any]) -> Any:
 
 def _users_class(name: str, code: str) -> type | None:
     """Find a class of a file that was loaded, or of the notebook or script that is running."""
-    for module in _users_modules():
-        kind = getattr(module, name, None)
-        if isinstance(kind, type) and is_dataclass(kind):
-            with suppress(UserError):  # a class that has no name of its own is not the one
-                if named_code(kind) == code:
-                    return kind
+    for kind in _users_called(name):
+        with suppress(UserError):  # a class without a digest does not match
+            if named_code(kind) == code:
+                return kind
     return None
+
+
+def _users_called(name: str) -> list[type]:
+    found = [getattr(module, name, None) for module in _users_modules()]
+    return [kind for kind in found if isinstance(kind, type) and is_dataclass(kind)]
 
 
 def users_classes() -> list[type]:
@@ -365,12 +367,12 @@ def options_of(hint: Any) -> tuple[Any, ...]:
 
 
 def is_tuple(hint: object) -> bool:
-    """Say whether a hint is for tuples of something."""
+    """Return whether a hint is a tuple type with item types."""
     return typing.get_origin(hint) is tuple and bool(typing.get_args(hint))
 
 
 def is_literal(hint: object) -> bool:
-    """Say whether a hint names its values."""
+    """Return whether a hint is a `Literal`."""
     return typing.get_origin(hint) is typing.Literal
 
 
@@ -383,7 +385,7 @@ def item_hints(value: Sequence[Any], hint: Any) -> list[Any]:
     """Return the type that a hint asks of each part of a tuple.
 
     `tuple[float, ...]` asks the same of every part, `tuple[str, float]` something of each. Where
-    both numbers and pairs may stand, the parts say which.
+    both numbers and pairs are allowed, the first part decides.
     """
     nested = bool(value) and isinstance(value[0], tuple | list)
     for arguments in (typing.get_args(each) for each in options_of(hint) if is_tuple(each)):

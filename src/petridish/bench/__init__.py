@@ -1,8 +1,8 @@
 """Measurements of speed: ratios within one run, because machines are noisy.
 
-Every contender gets all cores in the same way: one process a core, one thread each, pinned. They
-take turns, about a second each, several rounds; a rate is the median over the rounds, and so is a
-ratio. Steps are timed without looks at the held-out sample; what looks cost has its own line.
+Every rival gets all cores in the same way: one pinned process per core, one thread each. They take
+turns of about a second, in several rounds; rates and ratios are medians over the rounds. Steps are
+timed without evaluations on the held-out sample; what these cost has its own line.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from petridish.bench.attention_steps import attention_table, measure_attention
 from petridish.bench.rivals import QUICK_TURN_SECONDS, SHAPES, TURN_SECONDS, TYPICAL
-from petridish.bench.sweeps import measure_runner, measure_store
 from petridish.bench.turns import measure_engines, measure_limits
+from petridish.bench.whole_sweeps import measure_runner, measure_store
 from petridish.bench.wide_steps import measure_tables
 from petridish.sweeps import cores
-from petridish.training.native import chosen_set, is_built
+from petridish.training.native.library import chosen_set, is_built
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
@@ -41,6 +42,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "store": store,
         "limits": limits,
         "rows": rows,
+        "attention": measure_attention(rounds=2 if quick else 5, turn=0.2 if quick else 1.0),
         "tables": measure_tables(rounds=2 if quick else 5, turn=0.2 if quick else 1.0),
         "runner": measure_runner(runs=20 if quick else 400, steps=20_000, kernel_rate=kernel),
     }
@@ -56,7 +58,7 @@ def _processor() -> str:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Write the measurements as text."""
+    """Return the measurements as text."""
     machine, runner, store = found["machine"], found["runner"], found["store"]
     limits = ", ".join(
         f"{name.partition('_')[0]} {value:.0f}" for name, value in found["limits"].items()
@@ -76,6 +78,7 @@ def table(found: dict[str, Any]) -> str:
             f"  {row['model_steps_per_second']:>13,.0f}  {row['ratio_to_naive']:>12.1f}×"
             f"  {row['forward_gigaflops']:>7.1f}{share}"
         )
+    lines += ["", attention_table(found["attention"])]
     lines += ["", "  width  batch  a step on a table, one core  its bare matrix products"]
     lines += [
         f"  {row['width']:>5}  {row['batch']:>5}  {row['milliseconds']:>24.1f} ms"
@@ -85,7 +88,7 @@ def table(found: dict[str, Any]) -> str:
     lines += [
         "",
         f"a whole sweep of {runner['runs']} runs of {runner['steps']} steps at n={TYPICAL[0]}, "
-        f"width {TYPICAL[1]}, sampling, looks, storing and start included: "
+        f"width {TYPICAL[1]}, sampling, evaluations, storing and start included: "
         f"{runner['wall_seconds']:.1f} s, {runner['share_of_kernel_rate']:.0%} of the kernel's "
         f"rate; outside the engines {runner['overhead']:.1%}",
         f"store of {store['records']:,} records: opened, filtered and judged in "

@@ -1,4 +1,4 @@
-"""Who takes part in a benchmark: engines, the papers' loop, JAX where installed."""
+"""The rivals of a benchmark: engines, the papers' loop, JAX where installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from petridish.models import MLP
 from petridish.tasks import Domain, SparseParity
 from petridish.training import ONLINE, Data, Evaluation, RunSpec, Silent, Training, load_engine
-from petridish.training.native import ISA_VARIABLE, chosen_set, instruction_sets, is_built
+from petridish.training.native.library import ISA_VARIABLE, chosen_set, instruction_sets, is_built
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,10 +23,10 @@ TURN_SECONDS, QUICK_TURN_SECONDS = 1.0, 0.25
 
 
 def spec_of(n: int, width: int, steps: int, seed: int = 0) -> RunSpec:
-    """Give a run that can be neither learned nor memorised in the time.
+    """Return a run that neither learns nor memorises its task within the time.
 
-    So every run uses its whole budget, and nearly every example has a loss: engines that skip those
-    without one gain nothing.
+    So every run uses its whole budget, and nearly every example has a loss: engines that skip
+    examples without a loss gain nothing.
     """
     return RunSpec(
         task=SparseParity(n, 20),
@@ -42,21 +42,21 @@ def _online(spec: RunSpec) -> RunSpec:
     return replace(spec, data=replace(spec.data, m=ONLINE))
 
 
-def with_looks(spec: RunSpec) -> RunSpec:
-    """Let a run look at 10,000 held-out examples at the default schedule."""
+def with_evaluations(spec: RunSpec) -> RunSpec:
+    """Evaluate a run on 10,000 held-out examples at the default schedule."""
     return replace(spec, data=replace(spec.data, n_test=10_000), evaluation=Evaluation())
 
 
 @dataclass(frozen=True)
 class PlainMLP:
-    """The same network as a module that knows nothing of stacks: what torch.func costs."""
+    """The same network as a plain module, stacked by torch.func: what that costs."""
 
     name: ClassVar[str] = "plain_mlp"
 
     width: int
 
     def build(self, domain: Domain, n_outputs: int) -> nn.Module:
-        """Return two layers."""
+        """Return the network: two linear layers with a ReLU between them."""
         from torch import nn
 
         hidden = nn.Linear(domain.n_inputs, self.width)
@@ -69,10 +69,10 @@ def _as_module(spec: RunSpec) -> RunSpec:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Rival:
     """A way to train: an engine and how its runs differ, or one of the loops below.
 
-    `isa` forces the native engine's instructions; `key` names the contender in results.
+    `isa` forces the native engine's instructions; `key` names it in results.
     """
 
     key: str
@@ -81,7 +81,7 @@ class Contender:
     isa: str = ""
 
     def prepare(self, n: int, width: int) -> Callable[[int], int]:
-        """Give a function that takes about so many model-steps, and says how many it took."""
+        """Return a function that takes about a given number of model-steps and returns how many."""
         if self.isa:
             os.environ[ISA_VARIABLE] = self.isa
         if self.engine:
@@ -89,22 +89,22 @@ class Contender:
         return {"naive": _naive, "jax": _jax}[self.key](n, width)
 
 
-def contenders(n: int, width: int) -> list[Contender]:
-    """List who takes part at a shape: all that are installed."""
-    found = [Contender("naive"), Contender("torch", "torch")]
+def rivals(n: int, width: int) -> list[Rival]:
+    """Return the rivals at a shape: all that are installed."""
+    found = [Rival("naive"), Rival("torch", "torch")]
     if (n, width) == TYPICAL:
-        found.append(Contender("torch, module", "torch", _as_module))
+        found.append(Rival("torch, module", "torch", _as_module))
     if importlib.util.find_spec("jax"):
-        found.append(Contender("jax"))
+        found.append(Rival("jax"))
     if is_built():
-        found.append(Contender("native", "native"))
+        found.append(Rival("native", "native"))
     if is_built() and (n, width) == TYPICAL:
         found += [
-            Contender("native, online", "native", _online),
-            Contender("native, looks", "native", with_looks),
+            Rival("native, online", "native", _online),
+            Rival("native, evaluations", "native", with_evaluations),
         ]
         found += [
-            Contender(f"native, {isa.name}", "native", isa=isa.name)
+            Rival(f"native, {isa.name}", "native", isa=isa.name)
             for isa in instruction_sets()
             if isa.runs_here and isa != chosen_set()
         ]
@@ -141,7 +141,7 @@ def _sample(n: int, width: int) -> tuple[Any, Any]:
 
 
 def _jax(n: int, width: int) -> Callable[[int], int]:
-    """Prepare JAX's best way here: a few networks by vmap, many steps by scan, one core."""
+    """Prepare the fastest way in JAX: a few networks by vmap, many steps by scan, one core."""
     import jax
     import jax.numpy as jnp
 

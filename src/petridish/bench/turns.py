@@ -1,4 +1,4 @@
-"""Letting contenders take turns, in pinned processes, and measuring what the cores can do."""
+"""Rivals take turns in pinned processes; so do measurements of what the cores can do at best."""
 
 from __future__ import annotations
 
@@ -6,62 +6,46 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from petridish.bench.rivals import BATCH, Contender, contenders
-from petridish.training.native import is_built, peak_flops
+from petridish.bench.rivals import BATCH, Rival, rivals
+from petridish.training.native.library import is_built, peak_flops
+
+Prepare = Callable[[], Callable[[], float]]
+"""Returns a function that measures one rate; both run in the measuring process."""
 
 
-def _serve(
-    connection: Connection, core: int, contender: Contender, shape: tuple[int, int], turn: float
-) -> None:
-    """Serve turns in a process of its own: hear «go», take steps, answer the rate."""
-    _pin(core)
-    steps = contender.prepare(*shape)
-    count = 64
-    while True:  # find how many steps fill a turn
-        started = time.perf_counter()
-        taken = steps(count)
-        seconds = time.perf_counter() - started
-        if seconds > turn:
-            break
-        count = int(max(2 * taken, 1))
-    connection.send("ready")
-    while connection.recv() == "go":
-        started = time.perf_counter()
-        taken = steps(count)
-        connection.send(taken / (time.perf_counter() - started))
-
-
-def _pin(core: int) -> None:
+def _serve(connection: Connection, core: int, prepare: Prepare) -> None:
+    """Answer every «go» with one measured rate, in a process of its own on one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     import torch
 
     torch.set_num_threads(1)
+    measure = prepare()
+    connection.send("ready")
+    while connection.recv() == "go":
+        connection.send(measure())
 
 
-def _all_cores() -> list[int]:
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
-
-
-def _rates(shape: tuple[int, int], *, rounds: int, turn: float) -> dict[str, list[float]]:
-    """Let the contenders take turns; give each one's model-steps a second, summed over cores."""
+def take_turns(measured: Mapping[str, Prepare], *, rounds: int) -> dict[str, list[float]]:
+    """Return the rates of each in each round, summed over cores; one is measured at a time."""
     context = multiprocessing.get_context("spawn")
-    lines: dict[str, list[Connection]] = {}
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    lines: dict[str, list[Connection]] = {name: [] for name in measured}
     processes = []
-    for contender in contenders(*shape):
-        for core in _all_cores():
+    for name, prepare in measured.items():
+        for core in cores:
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(theirs, core, contender, shape, turn), daemon=True
-            )
+            process = context.Process(target=_serve, args=(theirs, core, prepare), daemon=True)
             process.start()
+            theirs.close()  # so that the end of a process is noticed, and not waited for
             processes.append(process)
-            lines.setdefault(contender.key, []).append(ours)
-        for line in lines[contender.key]:
+            lines[name].append(ours)
+        for line in lines[name]:
             line.recv()
     rates: dict[str, list[float]] = {name: [] for name in lines}
     for _ in range(rounds):
@@ -73,17 +57,48 @@ def _rates(shape: tuple[int, int], *, rounds: int, turn: float) -> dict[str, lis
         for line in of_cores:
             line.send("stop")
     for process in processes:
-        process.join()  # a process on its way out would slow whoever is measured next
+        process.join()  # a process on its way out would slow down the next measurement
     return rates
+
+
+def _model_steps(rival: Rival, shape: tuple[int, int], turn: float) -> Callable[[], float]:
+    return rate_of_steps(rival.prepare(*shape), turn)
+
+
+def rate_of_steps(
+    steps: Callable[[int], int], turn: float, clock: Callable[[], float] = time.perf_counter
+) -> Callable[[], float]:
+    """Return a function that measures steps per second over about `turn` seconds of a clock.
+
+    `steps` takes about as many steps as it is told, and returns how many.
+    """
+
+    def timed(count: int) -> tuple[int, float]:
+        started = clock()
+        return steps(count), clock() - started
+
+    count, (taken, seconds) = 4, timed(4)
+    while seconds <= turn:  # find how many steps fill a turn
+        count = int(max(2 * taken, 1))
+        taken, seconds = timed(count)
+
+    def measure() -> float:
+        taken, seconds = timed(count)
+        return taken / seconds
+
+    return measure
 
 
 def measure_engines(
     shapes: Sequence[tuple[int, int]], *, rounds: int, turn: float
 ) -> list[dict[str, Any]]:
-    """Measure every contender at every shape; a row each, with its ratio to the naive loop."""
+    """Measure every rival at every shape; one row each, with its ratio to the naive loop."""
     rows = []
     for n, width in shapes:
-        rates = _rates((n, width), rounds=rounds, turn=turn)
+        prepared: dict[str, Prepare] = {
+            rival.key: partial(_model_steps, rival, (n, width), turn) for rival in rivals(n, width)
+        }
+        rates = take_turns(prepared, rounds=rounds)
         for name, values in rates.items():
             ratios = [value / naive for value, naive in zip(values, rates["naive"], strict=True)]
             rate = statistics.median(values)
@@ -102,45 +117,26 @@ def measure_engines(
     return rows
 
 
-def _limit(connection: Connection, core: int, kind: str) -> None:
-    _pin(core)
+def _matrix_products() -> Callable[[], float]:
     import torch
 
     left = torch.randn(1024, 1024)
 
-    def product() -> float:
+    def measure() -> float:
         started = time.perf_counter()
         for _ in range(4):
             left @ left
         return 4 * 2 * 1024**3 / (time.perf_counter() - started)
 
-    measure = product if kind == "sgemm" else peak_flops
-    connection.send("ready")
-    while connection.recv() == "go":
-        connection.send(measure())
+    return measure
+
+
+def _multiply_adds() -> Callable[[], float]:
+    return peak_flops
 
 
 def measure_limits(*, rounds: int) -> dict[str, float]:
     """Measure what the cores do at best together, in GFLOP/s: in registers, and by sgemm."""
-    context = multiprocessing.get_context("spawn")
-    found = {}
-    for kind in ("fma", "sgemm") if is_built() else ("sgemm",):
-        lines, processes = [], []
-        for core in _all_cores():
-            ours, theirs = context.Pipe()
-            processes.append(context.Process(target=_limit, args=(theirs, core, kind), daemon=True))
-            processes[-1].start()
-            lines.append(ours)
-        for line in lines:
-            line.recv()
-        sums = []
-        for _ in range(rounds):
-            for line in lines:
-                line.send("go")
-            sums.append(sum(line.recv() for line in lines))
-        for line in lines:
-            line.send("stop")
-        for process in processes:
-            process.join()
-        found[f"{kind}_gigaflops"] = statistics.median(sums) / 1e9
-    return found
+    measured: dict[str, Prepare] = {"fma": _multiply_adds} if is_built() else {}
+    rates = take_turns(measured | {"sgemm": _matrix_products}, rounds=rounds)
+    return {f"{kind}_gigaflops": statistics.median(sums) / 1e9 for kind, sums in rates.items()}

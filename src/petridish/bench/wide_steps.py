@@ -12,7 +12,7 @@ N_INPUTS = 20
 
 
 def measure_tables(*, rounds: int, turn: float) -> list[dict[str, Any]]:
-    """Let a training step and its bare products take turns on one core; a row a shape.
+    """Time a training step and its matrix products alone, in turns on one core; one row per shape.
 
     A step is forward, backward and Adam's update of a ReLU network with two hidden layers of equal
     width, as the engine `wide` takes it. Its products are the eight of the same sizes and no more.
@@ -72,7 +72,7 @@ def _products(width: int, batch: int) -> Callable[[], object]:
         for layer, weight in enumerate(weights):
             torch.bmm(inputs[layer], weight.mT, out=outputs[layer])
             torch.bmm(slopes[layer].mT, inputs[layer], out=weight_slopes[layer])
-            if layer:  # the inputs themselves need no slope
+            if layer:  # the inputs themselves need no gradient
                 torch.bmm(slopes[layer], weight, out=input_slopes[layer])
 
     return run

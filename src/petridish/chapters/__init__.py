@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from petridish.chapters.features.experiments import ADDITION, CONSTRUCTIONS, GROUPS, PARITY
-from petridish.chapters.hidden.experiments import curves as hidden_curves
+from petridish.chapters.features.experiments import (
+    ADDITION,
+    BEYOND,
+    CONSTRUCTIONS,
+    GROUPS,
+    PARITY,
+)
+from petridish.chapters.hidden.experiments import convergence_times as hidden_times
+from petridish.chapters.hidden.experiments import findings as hidden_findings
 from petridish.chapters.hidden.experiments import space as hidden_space
-from petridish.chapters.hidden.experiments import theory as hidden_theory
-from petridish.chapters.hidden.experiments import times as hidden_times
+from petridish.chapters.hidden.experiments import theorems as hidden_theory
+from petridish.chapters.hidden.experiments import training_curves as hidden_curves
 from petridish.chapters.induction.experiments import PHASES
+from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
+from petridish.chapters.inputs.intervals import INTERVALS
+from petridish.chapters.pareto.experiments.findings import FINDINGS
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
+from petridish.chapters.tables.recipe_choices import CHOICES
 from petridish.chapters.variables.experiments import SAMPLES
 from petridish.errors import UserError, nearest
 from petridish.experiment import Experiment
 
-PARETO = (FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, TABULAR, DEFAULT, THEORY)
+PARETO = (
+    *(FRONTIER, SLICES, CURVES, SPARSITY, TICKETS, TABULAR, DEFAULT, CHOICES, THEORY),
+    FINDINGS,
+)
 HIDDEN = (
     *(hidden_space.SPACE, hidden_curves.CURVES, hidden_times.SCALING, hidden_times.LUCK),
     *(hidden_times.STARTS, hidden_curves.PROGRESS, hidden_theory.GAPS, hidden_times.WIDTH),
     *(hidden_space.GROKKING, hidden_curves.NOISE, hidden_space.DEPTH, hidden_theory.DISJOINT),
-    hidden_theory.ONE_STEP,
+    *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
 )
-FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS)
-PILOTS = (PHASES, METHODS, SAMPLES)
-"""The first experiments of chapters that are yet to come, at smoke scale alone."""
+FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
+INPUTS = (METHODS, INTERVALS, CENTRES)
+PILOTS = (PHASES, SAMPLES)
+"""The first experiments of chapters that are not complete, at smoke scale alone."""
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *PILOTS)
+    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *PILOTS)
 }
 
 
 def find(name: str) -> Experiment:
-    """Give the experiment called `name`; upper and lower case are one."""
+    """Return the experiment called `name`; upper and lower case are one."""
     if name.upper() not in EXPERIMENTS:
         raise UserError(
             f"There is no experiment called {name!r}. {nearest(name, EXPERIMENTS)} "

@@ -6,21 +6,59 @@ from typing import Annotated
 
 import typer
 
-from petridish.cli.common import (
-    Json,
-    print_json,
-)
+from petridish.cli.common import Json, print_json
+from petridish.errors import UserError, nearest
+
+KINDS = ("all", "attention", "explorer")
 
 
 def bench(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="[attention|explorer]",
+            help="Transformers of attention alone, or the explorer's page on made stores; else "
+            "everything but these.",
+        ),
+    ] = "all",
     json: Json = False,
     quick: Annotated[bool, typer.Option(help="Less of everything; numbers are rougher.")] = False,
+    device: Annotated[
+        str, typer.Option("--device", help="Measure an accelerator: cuda, cuda:1, mps or auto.")
+    ] = "cpu",
 ) -> None:
     """Measure engines, runner and store against naive PyTorch."""
-    from petridish.bench import measure, table
+    if what not in KINDS:
+        raise UserError(f"There is nothing to measure called {what!r}. {nearest(what, KINDS)}")
+    if what != "all" and device != "cpu":
+        raise UserError(
+            f"--device {device} was given, and `bench {what}` measures the CPU. Leave one out."
+        )
+    if what == "attention":
+        from petridish.bench.attention_steps import attention_table, measure_attention
 
-    found = measure(quick=quick)
+        rows = measure_attention(rounds=2 if quick else 7, turn=0.2 if quick else 1.0)
+        _show(rows, attention_table(rows), json=json)
+    elif what == "explorer":
+        from petridish.bench.explorer_answers import SIZES, explorer_table, measure_explorer
+
+        made = measure_explorer(SIZES[:1] if quick else SIZES)
+        _show({"explorer": made}, explorer_table(made), json=json)
+    elif device == "cpu":
+        from petridish.bench import measure, table
+
+        found = measure(quick=quick)
+        _show(found, table(found), json=json)
+    else:
+        from petridish.bench.on_device import device_table, measure_device
+        from petridish.training.devices import accelerator_called
+
+        found = measure_device(accelerator_called(device), quick=quick)
+        _show(found, device_table(found), json=json)
+
+
+def _show(found: object, text: str, *, json: bool) -> None:
     if json:
         print_json(found)
-        return
-    typer.echo(table(found))
+    else:
+        typer.echo(text)

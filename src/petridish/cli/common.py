@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import petridish
 from petridish.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from petridish.experiment import Experiment
-    from petridish.store import Columns, Reading
+    from petridish.store import Columns, StoreContents
     from petridish.sweeps import Sweep
 
-DEFAULT_STORE = Path("petridish-store")
+DEFAULT_STORE = Path(petridish.DEFAULT_STORE)
 DEFAULT_OUT = Path("petridish-out")
+MANY_SHARDS = 500  # each takes about a millisecond to read
 
 Id = Annotated[
     str, typer.Argument(metavar="ID", help="An experiment, or the path of a file of your own.")
 ]
-Scale = Annotated[str | None, typer.Option(help="smoke, laptop, paper …; laptop if not given.")]
+Scale = Annotated[
+    str | None,
+    typer.Option(help="smoke, laptop, paper …; the experiment's usual scale if not given."),
+]
 StoreDir = Annotated[Path, typer.Option("--store", help="The folder that keeps the runs.")]
 Out = Annotated[Path, typer.Option(help="The folder for figures.")]
 Settings = Annotated[
@@ -33,29 +38,26 @@ Settings = Annotated[
         "--set", metavar="AXIS=V1,V2,…", help="Other values for an axis, such as m=300,600."
     ),
 ]
+DeviceName = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, cuda:1, mps, or auto: where it is quicker.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
 def find_experiment(name: str) -> Experiment:
-    """Give the experiment of an id or of a user's file."""
-    if name.endswith(".py"):
-        from petridish.experiment import user_experiment
+    """Return the experiment of an id or of a user's file."""
+    from petridish.api import asked
 
-        return user_experiment(Path(name))
-    from petridish.chapters import find
-
-    return find(name)
+    return asked.find_experiment(name)
 
 
 def find_sweep(
     name: str, scale: str | None, settings: list[str] | None
 ) -> tuple[Experiment, str, Sweep]:
-    """Give an experiment, the scale meant, and its sweep with the user's settings."""
-    experiment = find_experiment(name)
-    scale = scale or experiment.default_scale()
-    sweep = experiment.sweep(scale).narrowed(settings or [])
-    experiment.check(sweep)
-    return experiment, scale, sweep
+    """Return an experiment, the scale meant, and its sweep with the user's settings."""
+    from petridish.api import asked
+
+    return asked.find_sweep(name, scale, settings)
 
 
 def existing_store(folder: Path) -> Path:
@@ -67,28 +69,35 @@ def existing_store(folder: Path) -> Path:
     return folder
 
 
-def read_runs(folder: Path, *, columns: Columns = ()) -> Reading:
+def read_runs(folder: Path, *, columns: Columns = ()) -> StoreContents:
     """Read a store, saying on standard error what had to be passed over."""
     from petridish.store import Store
 
-    reading = Store(existing_store(folder)).read(columns=columns)
+    store = Store(existing_store(folder))
+    reading = store.read(columns=columns)
     say_problems(reading)
+    if (shards := len(store.shards())) > MANY_SHARDS:
+        print(
+            f"petridish: the store {folder} has {shards} shards, and is read the slower for it. "
+            f"`petridish store compact --store {folder}` makes one of them.",
+            file=sys.stderr,
+        )
     return reading
 
 
-def say_problems(reading: Reading) -> None:
-    """Say on standard error what had to be passed over."""
+def say_problems(reading: StoreContents) -> None:
+    """Print on standard error which files were passed over."""
     for problem in reading.problems:
         print(f"petridish: {problem}", file=sys.stderr)
 
 
 def exit_code(problems: tuple[str, ...]) -> int:
-    """Give 2 where files were passed over: what was printed rests on the rest of the store."""
+    """Return 2 where files were passed over: what was printed rests on the rest of the store."""
     return 2 if problems else 0
 
 
 def chosen_runs(sweep: Sweep, table: pl.DataFrame, name: str, folder: Path) -> pl.DataFrame:
-    """Give the runs of a sweep, refusing if there are none."""
+    """Return the runs of a sweep, or refuse if there are none."""
     runs = sweep.among(table)
     if runs.is_empty():
         raise UserError(

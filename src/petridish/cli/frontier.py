@@ -39,7 +39,7 @@ def frontier(
     target: Annotated[float, typer.Option(help="The success probability to be reached.")] = 0.9,
     have: Annotated[
         str | None,
-        typer.Option(metavar="m=…,r=…", help="What one has at most: of m, r, steps, restarts."),
+        typer.Option(metavar="m=…,r=…", help="Upper limits on m, r, steps, restarts."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also mixtures that another beats in data and compute.")
@@ -47,8 +47,8 @@ def frontier(
     out: Annotated[Path | None, typer.Option(help="A folder for the figure.")] = None,
     json: Json = False,
 ) -> int:
-    """Give the non-dominated mixtures of data, width, steps and restarts."""
-    from petridish.rules.mixtures import affordable, mixtures
+    """Print the non-dominated mixtures of data, width and steps."""
+    from petridish.rules.mixtures import affordable, mixtures, no_mixture
 
     if not 0 < target < 1:
         raise UserError(f"--target {target:g} was given. Give a probability between 0 and 1.")
@@ -59,7 +59,7 @@ def frontier(
     found = mixtures(runs, target=target)
     within = affordable(found, limits)
     if out is not None and found:
-        from petridish.figures.mixtures import mixture_front
+        from petridish.figures.mixture_front import mixture_front
         from petridish.figures.style import save
 
         title = f"{experiment.id}, {scale}: what reaches success {target:g}"
@@ -85,7 +85,7 @@ def frontier(
             typer.echo(_answer(task, here[0], here[1], limits, target))
         return exit_code(reading.problems)
     shown = [mixture for mixture in found if everything or mixture.best]
-    typer.echo(_table(shown, target))
+    typer.echo(_table(shown, target) if shown else no_mixture(runs))
     hidden = len(found) - len(shown)
     if hidden:
         typer.echo(f"Not shown, as others need no more data and compute: {hidden} (--all).")
@@ -123,7 +123,7 @@ def _number(value: float) -> str:
 
 
 def _cheapest(within: Sequence[Mixture]) -> list[Mixture]:
-    """Give the cheapest mixture of each task; they come in order of their compute."""
+    """Return the cheapest mixture of each task; they come in order of their compute."""
     first: dict[str, Mixture] = {}
     for option in within:
         first.setdefault(option.task, option)
@@ -137,7 +137,7 @@ def _answer(
     limits: dict[str, float],
     target: float,
 ) -> str:
-    """Say in words what is cheapest within the limits, or that nothing is."""
+    """Return a sentence on what is cheapest within the limits, or that nothing is."""
     from petridish.rules.mixtures import FEWEST, affordable
 
     wanted = " and ".join(f"{name} ≤ {_limit(most)}" for name, most in limits.items())
@@ -172,10 +172,6 @@ def _answer(
 
 
 def _table(options: Sequence[Mixture], target: float) -> str:
-    from petridish.rules.mixtures import FEWEST
-
-    if not options:
-        return f"In no cell did {FEWEST} runs or more succeed: there is no mixture to show."
     lines = [f"Mixtures that reach success {target:g}"]
     for task in dict.fromkeys(option.task for option in options):
         lines.append(task)

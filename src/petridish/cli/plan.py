@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from petridish.choices import describe
 from petridish.cli.common import (
     DEFAULT_STORE,
+    DeviceName,
     Id,
     Json,
     Scale,
@@ -33,22 +35,32 @@ def plan(
     scale: Scale = None,
     store: StoreDir = DEFAULT_STORE,
     settings: Settings = None,
+    device: DeviceName = "cpu",
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Replay adaptive allocation on what is stored.")
     ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Price it on so many machines such as this one.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Price a sweep on this machine before it runs."""
     from petridish.store import Store
     from petridish.sweeps.allocation import replay
-    from petridish.sweeps.batches import check_all
+    from petridish.sweeps.batches import check_all, cores
+    from petridish.sweeps.placement import Placement
     from petridish.sweeps.price import calibrate, price
     from petridish.sweeps.progress import clock, count
     from petridish.sweeps.runner import chosen_by
 
+    if workers is not None and workers < 1:
+        raise UserError(f"--workers {workers} was given. Give at least 1 machine.")
     experiment, scale, sweep = find_sweep(name, scale, settings)
-    check_all(spec for spec, _ in sweep.cells())
-    cost = price(sweep, calibrate())
+    check_all((spec for spec, _ in sweep.cells()), here=False)  # a larger machine may run them
+    there = Placement(device, "auto", jobs=cores() if device in ("cpu", "auto") else 1)
+    cost = price(sweep, calibrate(), elsewhere=there.elsewhere)
+    for line in there.news():
+        print(f"petridish: {line}", file=sys.stderr)
     reading = Store(store).read()
     runs = sweep.among(reading.table)
     stored = len(runs)
@@ -72,6 +84,11 @@ def plan(
                 "model_steps": cost.model_steps,
                 "seconds": cost.seconds,
                 "jobs": cost.jobs,
+                **(
+                    {"workers": workers, "seconds_on_workers": cost.on_machines(workers)}
+                    if workers
+                    else {}
+                ),
                 "stored": stored,
                 **({"adaptive": asdict(spent) | {"share": spent.share}} if spent else {}),
             }
@@ -89,8 +106,8 @@ def plan(
         typer.echo(f"and {cost.parents} runs from which these begin")
     typer.echo(f"{count(cost.model_steps)} model-steps if no run ends early")
     typer.echo(f"at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine")
-    for machines in (10, 100):
-        typer.echo(f"at most {clock(cost.seconds / machines)} on {machines} such machines")
+    for machines in (workers,) if workers else (10, 100):
+        typer.echo(f"at most {clock(cost.on_machines(machines))} on {machines} such machines")
     if spent:
         typer.echo(_shift(sweep, runs))
         unknown = f" ({spent.estimated} runs not stored: estimated)" if spent.estimated else ""
@@ -103,7 +120,7 @@ def plan(
 
 
 def _shift(sweep: Sweep, runs: pl.DataFrame) -> str:
-    """Say how far the frontier of adaptive allocation lies from that of all stored runs."""
+    """Return how far the frontier of adaptive allocation lies from that of all stored runs."""
     import numpy as np
 
     from petridish.rules.cells import grid

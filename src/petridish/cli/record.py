@@ -29,7 +29,7 @@ def record(
         Path | None, typer.Option(help="The folder; records/<id>-<scale> if not given.")
     ] = None,
 ) -> int:
-    """Keep an experiment's runs, verdicts and figures in one small folder."""
+    """Keep runs, verdicts and figures in one small folder."""
     from petridish.publish.records import lighter, write_record
 
     experiment, scale, sweep = find_sweep(name, scale, settings)
@@ -38,6 +38,6 @@ def record(
     )
     runs = lighter(chosen_runs(sweep, reading.table, name, store))
     folder = out or Path("records") / f"{experiment.id}-{scale}"
-    for file in write_record(experiment, scale, sweep, runs, experiment.judge(runs), folder):
+    for file in write_record(experiment, scale, sweep, runs, experiment.judge(runs, scale), folder):
         typer.echo(str(file))
     return exit_code(reading.problems)

@@ -41,7 +41,7 @@ def _say_problems(health: Health) -> None:
 
 @app.command()
 def check(store: StoreDir = DEFAULT_STORE, json: Json = False) -> int:
-    """Read every shard and verify its digest."""
+    """Verify the digest of every shard; read every file of weights."""
     from petridish.store import Store, maintenance
 
     health = maintenance.check(Store(existing_store(store)))
@@ -67,5 +67,10 @@ def export(
 
     health = maintenance.export(Store(existing_store(store)), out)
     typer.echo(f"{health.runs} runs written to {out}")
+    if health.left_out:
+        typer.echo(
+            f"Left out, as a field of CSV holds one value: {', '.join(health.left_out)}. "
+            "Give a file that ends in .parquet or .jsonl to have them."
+        )
     _say_problems(health)
     return exit_code(health.problems)

@@ -20,8 +20,9 @@ from petridish.cli.common import (
     print_json,
     read_runs,
 )
-from petridish.cli.run import Jobs, carry_out, print_summary, print_verdicts
+from petridish.cli.run import Jobs, print_summary, print_verdicts
 from petridish.errors import UserError
+from petridish.text_columns import in_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,15 +41,21 @@ def bench(
     data: DataDir = None,
     scale: Scale = None,
     name: Annotated[
-        str, typer.Option("--experiment", help="PF-6, or PF-6B for the estimator's default.")
+        str,
+        typer.Option(
+            "--experiment", help="PF-6; PF-6B for the estimator's default, PF-6C for depths."
+        ),
     ] = "PF-6",
     store: StoreDir = DEFAULT_STORE,
     out: Out = DEFAULT_OUT,
     jobs: Jobs = None,
     json: Json = False,
 ) -> int:
-    """Run the benchmark's tables: networks, forests, boosting; judge, tabulate and draw them."""
+    """Run the benchmark of tables, judge its claims and draw it."""
+    from petridish.api.running import carry_out
     from petridish.cli.figure import write_figures
+    from petridish.store import Store
+    from petridish.sweeps import make_progress
 
     if data is not None:
         if not data.is_dir():
@@ -57,11 +64,14 @@ def bench(
         os.environ["PETRIDISH_DATA"] = str(data.resolve())
     experiment, scale, sweep = find_sweep(name, scale, None)
     if not experiment.located:
-        raise UserError(f"{experiment.id} is not about tables. Give PF-6 or PF-6B.")
-    summary = carry_out(experiment, sweep, store, quiet=json, jobs=jobs)
+        raise UserError(f"{experiment.id} is not about tables. Give PF-6, PF-6B or PF-6C.")
+    shown = make_progress(experiment.id, quiet=json)
+    summary = carry_out(
+        experiment, scale, sweep, Store(store), request=(), progress=shown, jobs=jobs
+    )
     reading = read_runs(store)
     runs = sweep.among(reading.table)
-    verdicts = experiment.judge(runs)
+    verdicts = experiment.judge_shown(runs, store, scale)
     tables = {label: tabulate(runs) for label, tabulate in experiment.tables.items()}
     if json:
         print_json(
@@ -84,13 +94,9 @@ def bench(
 
 def as_text(table: pl.DataFrame) -> str:
     """Write a small table in columns: names to the left, numbers to the right."""
-    columns = []
-    for name in table.columns:
-        cells = [name, *(_text(value) for value in table[name].to_list())]
-        width = max(len(cell) for cell in cells)
-        left = not table[name].dtype.is_numeric()
-        columns.append([cell.ljust(width) if left else cell.rjust(width) for cell in cells])
-    return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns, strict=True))
+    names = {place for place, kind in enumerate(table.dtypes) if not kind.is_numeric()}
+    rows = [table.columns, *([_text(value) for value in row] for row in table.iter_rows())]
+    return "\n".join(in_columns(rows, left=names))
 
 
 def _text(value: Any) -> str:

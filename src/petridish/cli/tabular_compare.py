@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -16,7 +18,7 @@ from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from petridish.compare import Comparison, Description
-    from petridish.compare.comparison import Show
+    from petridish.compare.course import Show
     from petridish.compare.describe import Task
 
 app = typer.Typer(
@@ -33,10 +35,11 @@ def _tabular() -> None:
 
 @app.command()
 def compare(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, TSV (also .gz) or Parquet.")],
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to be predicted.")],
     drop: Annotated[
-        str | None, typer.Option(metavar="C1,C2,…", help="Columns that shall take no part.")
+        str | None, typer.Option(metavar="C1,C2,…", help="Columns to leave out.")
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     sizes: Annotated[
@@ -48,28 +51,32 @@ def compare(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help="Time after which no repeat begins; 180, unless --repeats is given."),
+        typer.Option(help="Time for all of it; 180, unless --repeats is given."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same splits and fits.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Processes; one a core if not given.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; one per core if not given.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; petridish-out/FILE.html if not given.")
+        Path | None,
+        typer.Option(help="The page to write; petridish-out/FILE-COLUMN.html if not given."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare forests, boosting and the sparse MLP on a table of one's own."""
+    """Compare methods on a table of your own."""
     from petridish.compare import compare as carry_out
     from petridish.compare import comparison_page, examine, read_table
     from petridish.compare.comparison import check_options
     from petridish.compare.page import command_line, document
 
+    # Now, when it is counted, and not after the fits, when it would come on top.
+    import_module("matplotlib.backends.backend_svg")
+    started = context.obj  # the time begins with the command
     wanted = _task(task)
     left_out = [name.strip() for name in (drop or "").split(",") if name.strip()]
     numbers = _sizes(sizes)
     description, examples = examine(
         read_table(file), target, source=file.name, drop=left_out, task=wanted
     )
-    page = out or DEFAULT_OUT / f"{file.name.split('.')[0]}.html"
+    page = out or DEFAULT_OUT / re.sub(r"[^\w.-]+", "-", f"{file.name.split('.')[0]}-{target}.html")
     if not page.suffix and not page.is_dir():
         page = page.with_suffix(".html")  # by which a browser knows it
     _check_writable(page)
@@ -84,7 +91,7 @@ def compare(
     if not json:
         _say_found(description)
     with _bar(quiet=json) as show:
-        comparison = carry_out(examples, **options, show=show)
+        comparison = carry_out(examples, **options, show=show, started=started)
     command = command_line(str(file), comparison, target, drop=left_out, task=wanted)
     _write(page, comparison_page(comparison, description, command=command))
     if json:
@@ -153,20 +160,14 @@ def _bar(*, quiet: bool) -> Iterator[Show | None]:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
+    from petridish.bars import terminal_bar
     from petridish.sweeps.progress import clock
 
-    columns = (TextColumn("fits"), BarColumn(), TextColumn("{task.fields[text]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None, text="starting …")
+    with terminal_bar("fits", transient=True) as move:
 
         def show(done: int, planned: int, left: float) -> None:
             time = "--:--" if math.isnan(left) else clock(left)
-            progress.update(
-                bar, total=planned, completed=done, text=f"{done}/{planned}, at most {time} left"
-            )
+            move(done / planned, f"{done}/{planned}, at most {time} left")
 
         yield show
 
@@ -175,8 +176,9 @@ def _bar(*, quiet: bool) -> Iterator[Show | None]:
 
 
 def _say_found(description: Description) -> None:
-    """Say what is in the table."""
-    from petridish.compare.page import percent, target_line
+    """Print what is in the table."""
+    from petridish.compare.page import target_line
+    from petridish.pages import percent
 
     typer.echo(
         f"{description.source}: {description.rows:,} rows, {len(description.columns) + 1} columns; "
@@ -209,13 +211,14 @@ def _some(names: list[str], most: int = 8) -> str:
 
 def _say_ranking(comparison: Comparison, description: Description) -> None:
     from petridish.compare.methods import GUESS
-    from petridish.compare.ranking import Measure, errors_at, findings, standings
+    from petridish.compare.ranking import ErrorFormat, errors_at, findings, standings
 
     size = comparison.sizes[-1]
-    measure = Measure.of(comparison)
+    measure = ErrorFormat.of(comparison)
     points = " (points)" if measure.classified else ""
+    most = f", the most that {comparison.limit:g} s allow" if comparison.limit else ""
     typer.echo(
-        f"Ranking with {size:,} training rows; {comparison.repeats} repeats, "
+        f"Ranking with {size:,} training rows{most}; {comparison.repeats} repeats, "
         f"{comparison.test:,} test rows, 95 % intervals"
     )
     typer.echo(
@@ -243,9 +246,9 @@ def _say_ranking(comparison: Comparison, description: Description) -> None:
 
 def _say_sizes(comparison: Comparison) -> None:
     """Print mean errors by training rows."""
-    from petridish.compare.ranking import Measure, standings
+    from petridish.compare.ranking import ErrorFormat, standings
 
-    measure = Measure.of(comparison)
+    measure = ErrorFormat.of(comparison)
     typer.echo(
         f"{'Mean ' + measure.error + ' by rows':<26}"
         + "".join(f"{size:>10,}" for size in comparison.sizes)

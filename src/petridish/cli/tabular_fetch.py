@@ -14,8 +14,9 @@ def fetch(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder; the cache if not given.")] = None,
 ) -> None:
-    """Fetch tables of the benchmark from OpenML, and note their hashes."""
-    from petridish.tasks.table_files import BENCHMARK, fetch_table
+    """Fetch the benchmark's tables from OpenML; note their hashes."""
+    from petridish.tasks.benchmark_tables import BENCHMARK
+    from petridish.tasks.openml import fetch_table
 
     for name in names or [table.name for table in BENCHMARK]:
         typer.echo(str(fetch_table(name, out)))

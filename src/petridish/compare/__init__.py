@@ -1,15 +1,15 @@
-"""Someone's own table: what it holds, and which method predicts a column of it best."""
+"""A user's table: what it holds, and which method predicts a column of it best."""
 
 from petridish.compare.comparison import Comparison, compare
-from petridish.compare.describe import Description, Examples, examine
+from petridish.compare.describe import Description, NumericTable, examine
 from petridish.compare.page import comparison_page
 from petridish.compare.ranking import Standing, findings, standings
-from petridish.compare.reading import read_table
+from petridish.compare.reader import read_table
 
 __all__ = [
     "Comparison",
     "Description",
-    "Examples",
+    "NumericTable",
     "Standing",
     "compare",
     "comparison_page",

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from petridish.compare.values import (
+from petridish.compare.cautions import further_notes, leaks
+from petridish.compare.cleaning import (
+    CleanColumn,
     Column,
-    Values,
     balance,
     class_name,
     class_names,
@@ -22,6 +23,7 @@ from petridish.compare.values import (
     shortened,
 )
 from petridish.errors import UserError, nearest
+from petridish.estimator.arguments import reads_as_number
 
 Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]
@@ -63,11 +65,11 @@ class Description:
 
     @property
     def used(self) -> tuple[Column, ...]:
-        """Give the columns that methods see."""
+        """The columns that methods see."""
         return tuple(column for column in self.columns if column.used)
 
     def as_json(self) -> dict[str, Any]:
-        """Give all of it as plain values."""
+        """Return all of it as plain values."""
         return {
             "file": self.source,
             "rows": self.rows,
@@ -93,7 +95,7 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Examples:
+class NumericTable:
     """The table as numbers: what methods are given.
 
     Attributes
@@ -114,7 +116,7 @@ class Examples:
 
     @property
     def task(self) -> Task:
-        """Say what is to be predicted."""
+        """The kind of prediction."""
         return "classification" if self.classes else "regression"
 
     def __len__(self) -> int:
@@ -128,12 +130,13 @@ def examine(
     source: str = "the table",
     drop: Sequence[str] = (),
     task: Task | None = None,
-) -> tuple[Description, Examples]:
+) -> tuple[Description, NumericTable]:
     """Find out what a table holds, and turn it into numbers.
 
     Parameters
     ----------
     frame : pl.DataFrame
+        The table.
     target : str
         The column to be predicted.
     source : str
@@ -177,15 +180,15 @@ def examine(
         warnings=(),
     )
     examples = _examples(described, arrays, y)
-    notes += _further_notes(described, frame.select(*arrays, target))
-    warnings += _leaks(described, examples)
+    notes += further_notes(described, frame.select(*arrays, target))
+    warnings += leaks(described, examples)
     return replace(described, notes=tuple(notes), warnings=tuple(warnings)), examples
 
 
 def _columns(
     frame: pl.DataFrame, target: str, drop: Sequence[str], source: str, notes: list[str]
 ) -> tuple[tuple[Column, ...], dict[str, pl.Series]]:
-    """Describe all columns but the target, and give the values of those that take part."""
+    """Describe all columns but the target; return the values of those that take part too."""
     columns, arrays = [], {}
     for name in frame.columns:
         if name == target:
@@ -217,7 +220,7 @@ def _check_names(frame: pl.DataFrame, target: str, drop: Sequence[str], source: 
     for name in (target, *drop):
         if name in frame.columns:
             continue
-        if all(_is_number(column) for column in frame.columns):
+        if all(reads_as_number(column) for column in frame.columns):
             raise UserError(
                 f"{source} has no column called {name!r}: its first line holds numbers. Put a line "
                 "of column names first."
@@ -230,15 +233,7 @@ def _check_names(frame: pl.DataFrame, target: str, drop: Sequence[str], source: 
         raise UserError(f"The target {target} is named by --drop as well. Name it once.")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_target(goal: Values, target: str, source: str) -> None:
+def _check_target(goal: CleanColumn, target: str, source: str) -> None:
     if goal.kind == "nothing":
         raise UserError(
             f"The target {target} of {source} has no value in any row. Give another column."
@@ -267,7 +262,7 @@ def _check_varied(y: pl.Series, target: str, source: str) -> None:
         )
 
 
-def _usual_task(goal: Values) -> Task:
+def _usual_task(goal: CleanColumn) -> Task:
     if goal.kind in ("words", "truth"):
         return "classification"
     present = goal.series.drop_nulls()
@@ -321,7 +316,7 @@ def _spread(y: pl.Series) -> dict[str, float]:
 # Numbers
 
 
-def _examples(described: Description, arrays: dict[str, pl.Series], y: pl.Series) -> Examples:
+def _examples(described: Description, arrays: dict[str, pl.Series], y: pl.Series) -> NumericTable:
     columns = [_codes(series)[0] for series in arrays.values()]
     classes: tuple[str, ...] = ()
     goal: NDArray[Any] = y.cast(pl.Float64).to_numpy() if not described.classes else np.array([])
@@ -329,7 +324,7 @@ def _examples(described: Description, arrays: dict[str, pl.Series], y: pl.Series
         codes, classes = _codes(class_names(y))
         goal = codes.astype(np.int64)
     kinds = {column.name: column.kind for column in described.columns}
-    return Examples(
+    return NumericTable(
         names=tuple(arrays),
         categorical=np.array([kinds[name] == "categorical" for name in arrays]),
         x=np.column_stack(columns),
@@ -339,62 +334,9 @@ def _examples(described: Description, arrays: dict[str, pl.Series], y: pl.Series
 
 
 def _codes(series: pl.Series) -> tuple[Floats, tuple[str, ...]]:
-    """Give values as floats: of texts, their places among the sorted ones."""
+    """Return values as floats: of texts, their places among the sorted ones."""
     if series.dtype != pl.String:
         return series.cast(pl.Float64).fill_null(float("nan")).to_numpy(), ()
     levels = series.drop_nulls().unique().sort()
     places = series.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.Float64)
     return places.fill_null(float("nan")).to_numpy(), tuple(levels)
-
-
-# What may mislead
-
-
-def _further_notes(described: Description, frame: pl.DataFrame) -> list[str]:
-    notes = []
-    repeated = len(frame) - frame.n_unique()
-    if repeated > 0.01 * len(frame):
-        notes.append(
-            f"{count_rows(repeated)} ({100 * repeated / len(frame):.0f} %) repeat another one in "
-            "full: where copies fall into both parts, errors look smaller than they are."
-        )
-    if described.classes and described.classes[0][1] > 0.8 * described.usable:
-        name, rows = described.classes[0]
-        notes.append(
-            f"{100 * rows / described.usable:.0f} % of the rows are of the class {shortened(name)}"
-            ": a small error is easily had, so look at the area under the curve (AUC) as well."
-        )
-    if any(column.kind == "date" for column in described.used):
-        notes.append(
-            "Rows are divided at random, not by date: where the future differs from the past, "
-            "errors on it may be larger."
-        )
-    return notes
-
-
-def _leaks(described: Description, examples: Examples) -> list[str]:
-    """Find columns that are the target in other words."""
-    warnings = []
-    for name, values in zip(examples.names, examples.x.T, strict=True):
-        present = ~np.isnan(values)
-        if present.sum() > 0.5 * len(values) and _tells(
-            values[present], examples.y[present], examples.task
-        ):
-            warnings.append(
-                f"The column {name} determines {described.target}: if it is not known when a "
-                f"prediction is made, leave it out with --drop {name}."
-            )
-    return warnings
-
-
-def _tells(values: Floats, y: NDArray[Any], task: Task) -> bool:
-    """Say whether a column's values fix the target: each has one class, or a line runs through."""
-    if task == "regression":
-        if len(np.unique(y)) < 2 or len(np.unique(values)) < 2:
-            return False
-        return bool(abs(np.corrcoef(values, y)[0, 1]) > 1 - 1e-9)
-    levels = np.unique(values)
-    if not 1 < len(levels) <= min(MOST_CLASSES, len(values) / 10):
-        return False
-    pairs = np.unique(np.column_stack([values, y]), axis=0)
-    return len(pairs) == len(levels)

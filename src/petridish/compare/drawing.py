@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.compare.methods import FOREST, GUESS, MLP, SHUFFLED_COLUMNS, SHUFFLED_ROWS
-from petridish.compare.ranking import Measure, errors_at, interval_of, ranked_methods
+from petridish.compare.ranking import ErrorFormat, errors_at, interval_of, ranked_methods
 from petridish.figures.style import BLUE, GREY, INK, ORANGE, caption, house_style, sample_label
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MOST_BARS = 15
 
 def learning_curves(comparison: Comparison, title: str) -> Figure:
     """Draw mean test error, with intervals, and seconds of a fit over training rows."""
-    measure = Measure.of(comparison)
+    measure = ErrorFormat.of(comparison)
     with house_style() as make_figure:
         figure: Figure = make_figure(figsize=(11, 4.6), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
@@ -96,7 +96,7 @@ def _curve(panel: Any, comparison: Comparison, name: str, shift: float, scale: f
     )
 
 
-def _guess(panel: Any, comparison: Comparison, measure: Measure) -> None:
+def _guess(panel: Any, comparison: Comparison, measure: ErrorFormat) -> None:
     """Draw a constant guess, and end the axis near the methods: it may be far above them."""
     levels = [
         measure.scale * errors_at(comparison, GUESS, size).mean() for size in comparison.sizes
@@ -128,7 +128,7 @@ def _times(panel: Any, comparison: Comparison, name: str) -> None:
 
 
 def importances(comparison: Comparison) -> dict[str, Floats]:
-    """Give the importance of each column at the largest size, by method that has any."""
+    """Return the importance of each column at the largest size, by method that has any."""
     found = {}
     for name in (MLP, FOREST):
         fits = comparison.at(name, comparison.sizes[-1])
@@ -146,7 +146,7 @@ def importance_bars(comparison: Comparison, title: str) -> Figure | None:
     names = np.array(comparison.examples.names)
     places = np.mean([_places(values) for values in found.values()], axis=0)
     order = np.argsort(places, kind="stable")[:MOST_BARS][::-1]
-    measure = Measure.of(comparison)
+    measure = ErrorFormat.of(comparison)
     labels = {
         MLP: "share of the movement of first-layer weights, %",
         FOREST: f"rise of the {measure.error} when shuffled"

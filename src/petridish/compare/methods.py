@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import importlib
 import time
-import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.compare.describe import Examples, Floats, Task
+from petridish.compare.describe import Floats, NumericTable, Task
 from petridish.compare.splits import divide
+from petridish.estimator.isolated import alone
 from petridish.seeds import Streams
 
 MLP, FOREST, GUESS = "sparse MLP", "random forest", "constant guess"
@@ -33,7 +32,7 @@ class Method:
     settings, numbers, categories : str
         How it is set, what becomes of numbers and of categories before it sees them.
     build : function of (task, random state, which columns are categorical)
-        Gives a scikit-learn estimator of raw columns.
+        Returns a scikit-learn estimator of raw columns.
     needs : str
         The package without which it is left out.
     """
@@ -47,8 +46,8 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What came of one fit.
+class MethodFit:
+    """The result of one fit.
 
     Attributes
     ----------
@@ -57,7 +56,7 @@ class Fit:
     score : float
         On the test part: the area under the ROC curve, averaged over classes, or R².
     seconds, spent : float
-        Of the fit with its preprocessing, and with the test and importances.
+        Of the fit with its preprocessing, and of all of it: split, fit, test and importances.
     importance : array, shape (column,), or None
         Of a network, the share of each column in the movement of first-layer weights; of a forest,
         where asked for, by how much the test error rises when the column is shuffled (NaN where
@@ -78,7 +77,7 @@ class Fit:
 
 
 def methods() -> dict[str, Method]:
-    """Give the methods that this installation has, slowest first."""
+    """Return the methods that this installation has, slowest first."""
     known = [
         Method(
             MLP,
@@ -233,36 +232,37 @@ def _guess(task: Task, state: int, categorical: NDArray[np.bool_]) -> Any:
 # One fit
 
 
+def warm_up(name: str) -> None:
+    """Import what a method needs, so that a process's first fit takes no longer than others."""
+    with alone(on_torch=name == MLP):
+        methods()[name].build("classification", 0, np.zeros(1, bool))
+
+
 def fit_one(
-    examples: Examples, name: str, size: int, repeat: int, *, seed: int, shuffle: bool = False
-) -> Fit:
+    examples: NumericTable, name: str, size: int, repeat: int, *, seed: int, shuffle: bool = False
+) -> MethodFit:
     """Fit a method to the training part of a size and test it, on one thread.
 
     `shuffle` asks for a forest's permutation importance too.
     """
-    from threadpoolctl import threadpool_limits
-
-    from petridish.training.numerics import settled
-
     started = time.perf_counter()
-    torch = settled() if name == MLP else nullcontext()  # slow to import
-    with warnings.catch_warnings(), torch, threadpool_limits(1):
-        warnings.simplefilter("ignore")  # such as a logistic regression that has not converged
+    with alone(on_torch=name == MLP):  # PyTorch is slow to import
         try:
-            return _fitted(examples, name, size, repeat, seed, shuffle=shuffle)
+            fit = _fitted(examples, name, size, repeat, seed, shuffle=shuffle)
         except Exception as error:  # of a library, on data no one has seen: the others go on
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             spent = time.perf_counter() - started
-            return Fit(name, size, repeat, np.nan, np.nan, spent, spent, failure=reason)
+            return MethodFit(name, size, repeat, np.nan, np.nan, spent, spent, failure=reason)
+    return replace(fit, spent=time.perf_counter() - started)
 
 
 def _fitted(
-    examples: Examples, name: str, size: int, repeat: int, seed: int, *, shuffle: bool
-) -> Fit:
+    examples: NumericTable, name: str, size: int, repeat: int, seed: int, *, shuffle: bool
+) -> MethodFit:
     classified = examples.task == "classification"
     split = divide(examples.y, stratified=classified, seed=seed, repeat=repeat)
     training = split.training[:size]
-    x, y = examples.x[training], examples.y[training]
+    x, y = np.asarray(examples.x[training]), examples.y[training]
     if classified:  # classes without a row in this part are unknown to the method
         found, y = np.unique(y, return_inverse=True)
     state = int(Streams([seed], f"state {repeat}").halves(0, 1)[0, 0]) >> 1
@@ -270,7 +270,7 @@ def _fitted(
     begun = time.perf_counter()
     model.fit(x, y)
     seconds = time.perf_counter() - begun
-    x_test, y_test = examples.x[split.test], examples.y[split.test]
+    x_test, y_test = np.asarray(examples.x[split.test]), examples.y[split.test]
     if classified:
         shares = np.zeros((len(y_test), len(examples.classes)))
         shares[:, found] = model.predict_proba(x_test)
@@ -290,8 +290,7 @@ def _fitted(
         importance = shuffled_rise(
             model, examples.x[chosen], labels, classified=classified, state=state
         )
-    spent = time.perf_counter() - begun
-    return Fit(name, size, repeat, error, score, seconds, spent, importance)
+    return MethodFit(name, size, repeat, error, score, seconds, seconds, importance)
 
 
 def _regression_scores(y: Floats, predicted: Floats) -> tuple[float, float]:
@@ -318,7 +317,7 @@ def mean_auc(y: NDArray[np.int64], shares: Floats) -> float:
 
 
 def movement(model: Any, columns: int) -> Floats | None:
-    """Give each raw column the share of the network's first-layer movement that went to it."""
+    """Return the share of each raw column in the movement of the network's first layer."""
     shares = getattr(model.named_steps["model"], "feature_importances_", None)
     if shares is None:
         return None

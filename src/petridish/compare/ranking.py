@@ -93,17 +93,17 @@ class Standing:
 
     @property
     def tied(self) -> bool:
-        """Say whether the best is not distinguishable from it."""
+        """Whether the best is not distinguishable from it."""
         return self.difference_low <= 0 <= self.difference_high
 
 
 def errors_at(comparison: Comparison, method: str, size: int) -> Floats:
-    """Give a method's errors at a size, one a repeat."""
+    """Return a method's errors at a size, one per repeat."""
     return np.array([fit.error for fit in comparison.at(method, size)])
 
 
 def ranked_methods(comparison: Comparison, size: int) -> list[str]:
-    """Give the methods none of whose fits at a size failed."""
+    """Return the methods none of whose fits at a size failed."""
     return [
         name
         for name in comparison.methods
@@ -112,7 +112,7 @@ def ranked_methods(comparison: Comparison, size: int) -> list[str]:
 
 
 def paired(comparison: Comparison, one: str, other: str, size: int) -> tuple[float, float, float]:
-    """Give the mean difference of two methods' errors on the same parts, with its interval."""
+    """Return the mean difference of two methods' errors on the same parts, with its interval."""
     difference = errors_at(comparison, one, size) - errors_at(comparison, other, size)
     return interval_of(comparison, difference)
 
@@ -143,7 +143,7 @@ def standings(comparison: Comparison, size: int) -> list[Standing]:
 
 
 def failures(comparison: Comparison) -> list[str]:
-    """Say which methods failed, where, and why."""
+    """Return sentences on which methods failed, where, and why."""
     said = []
     for name in comparison.methods:
         failed = [fit for fit in comparison.fits if fit.method == name and fit.failure]
@@ -160,7 +160,7 @@ def failures(comparison: Comparison) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Measure:
+class ErrorFormat:
     """How errors are written: shares of rows in percent, other errors with fixed decimals.
 
     `decimals` is None where numbers are so large or small that powers of ten read better.
@@ -170,28 +170,28 @@ class Measure:
     decimals: int | None = 1
 
     @staticmethod
-    def of(comparison: Comparison) -> Measure:
+    def of(comparison: Comparison) -> ErrorFormat:
         """Choose decimals that show three digits of an error a third of a guess's."""
         if comparison.examples.classes:
-            return Measure(classified=True)
+            return ErrorFormat(classified=True)
         guess = float(errors_at(comparison, GUESS, comparison.sizes[-1]).mean())
         if not 1e-4 < guess < 1e7:
-            return Measure(classified=False, decimals=None)
-        return Measure(classified=False, decimals=max(0, 2 - math.floor(math.log10(guess / 3))))
+            return ErrorFormat(classified=False, decimals=None)
+        return ErrorFormat(classified=False, decimals=max(0, 2 - math.floor(math.log10(guess / 3))))
 
     @property
     def error(self) -> str:
-        """Name the error."""
+        """The name of the error."""
         return "test error" if self.classified else "test RMSE"
 
     @property
     def score(self) -> str:
-        """Name the other score."""
+        """The name of the other score."""
         return "AUC" if self.classified else "R²"
 
     @property
     def scale(self) -> float:
-        """Give what one unit of error is written as."""
+        """The factor by which an error is written."""
         return 100.0 if self.classified else 1.0
 
     def _number(self, value: float, sign: str = "") -> str:
@@ -217,17 +217,17 @@ class Measure:
 
 
 def findings(comparison: Comparison, description: Description) -> list[str]:
-    """Say in sentences who is ahead, how the sparse MLP fares, and what that is worth."""
+    """Return sentences on who is ahead, how the sparse MLP fares, and what that is worth."""
     size = comparison.sizes[-1]
-    measure = Measure.of(comparison)
+    measure = ErrorFormat.of(comparison)
     ranking = standings(comparison, size)
     if not ranking:
         return ["No method could be fitted.", *failures(comparison)]
     best = ranking[0]
-    said = [_ahead(ranking, size, measure)]
+    said = [_ahead(comparison, ranking, measure)]
     own = next((standing for standing in ranking if standing.method == MLP), None)
     if own is not None and len(ranking) > 1:
-        said.append(_own_place(comparison, own, ranking, size, measure))
+        said.append(_own_place(own, ranking, measure))
         said.append(_by_size(comparison))
     gain, low, high = paired(comparison, best.method, GUESS, size)
     if high >= 0 or math.isinf(low):
@@ -245,21 +245,21 @@ def findings(comparison: Comparison, description: Description) -> list[str]:
     return said + failures(comparison)
 
 
-def _ahead(ranking: Sequence[Standing], size: int, measure: Measure) -> str:
+def _ahead(comparison: Comparison, ranking: Sequence[Standing], measure: ErrorFormat) -> str:
     best = ranking[0]
+    size, limit = comparison.sizes[-1], comparison.limit
+    most = f", the most that {limit:g} s allow" if limit else ""
     ties = [standing.method for standing in ranking[1:] if standing.tied]
     lead = (
-        f"With {size:,} training rows, {_the(best.method)} has the lowest mean {measure.error}, "
-        f"{measure.write(best.error)} {measure.interval(best.low, best.high)}"
+        f"With {size:,} training rows{most}, {_the(best.method)} has the lowest mean "
+        f"{measure.error}, {measure.write(best.error)} {measure.interval(best.low, best.high)}"
     )
     if not ties:
         return f"{lead}, and all others are distinguishable from it."
     return f"{lead}; not distinguishable from it: {_listed(ties)}."
 
 
-def _own_place(
-    comparison: Comparison, own: Standing, ranking: Sequence[Standing], size: int, measure: Measure
-) -> str:
+def _own_place(own: Standing, ranking: Sequence[Standing], measure: ErrorFormat) -> str:
     if own is ranking[0]:
         second = ranking[1]
         away = (
@@ -280,7 +280,7 @@ def _own_place(
 
 
 def _by_size(comparison: Comparison) -> str:
-    """Say at which sizes the sparse MLP is better or worse than the best other method there."""
+    """Return a sentence that compares the sparse MLP with the best other method at each size."""
     outcomes: dict[str, list[int]] = {"better": [], "not distinguishable": [], "worse": []}
     for size in comparison.sizes:
         names = ranked_methods(comparison, size)

@@ -40,9 +40,9 @@ def test_rows(rows: int) -> int:
 
 
 def training_sizes(rows: int, classes: int = 0) -> tuple[int, ...]:
-    """Choose sizes about a factor 2.5 or more apart, to one digit but the last.
+    """Choose sizes a factor of about 2.5 apart or more, all but the last rounded to one digit.
 
-    From 50 rows, five a class if that is more, to 80 % of all or 20 000. A table of 10 000 rows
+    From 50 rows, five per class if that is more, to 80 % of all or 20 000. A table of 10 000 rows
     gives 50, 100, 400, 1000, 3000 and 8000.
     """
     last = largest_training(rows)
@@ -75,7 +75,7 @@ def divide(y: NDArray[Any], *, stratified: bool, seed: int, repeat: int) -> Spli
 
 
 def _places(groups: NDArray[Any], luck: NDArray[np.float64]) -> tuple[Places, Places]:
-    """Give each row its random place among those of its group, and the group's rows."""
+    """Return each row's random place among those of its group, and the group's rows."""
     order = np.lexsort((luck, groups))
     _, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
     place, count = np.empty(len(groups), np.int64), np.empty(len(groups), np.int64)

@@ -1,8 +1,8 @@
-"""When to stop: a clock that all members share, read off rows that each did not learn from.
+"""Early stopping: one number of steps for all members, by held-out loss.
 
 A network that goes on after it has learned what it can becomes sure of its mistakes: its held-out
-cross entropy grows while its held-out error still falls. The clock therefore looks at the outputs
-after the best single scale for all of them, which leaves what they say and takes away how loudly.
+cross entropy grows while its held-out error still falls. The clock therefore removes the scale
+(temperature) of the outputs before it compares losses.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FIRST, RATIO = 20, 1.25  # the first look, and from one to the next
-PATIENCE = 2.5  # end where the best look lies this factor of steps back
+FIRST, RATIO = 20, 1.25  # steps to the first evaluation, and from one to the next
 LEAST_STEPS = 2000  # of the budget: small tables without noise profit from going on
 
 
 def usual_steps(n: float) -> int:
-    """Give the steps that are best for most tables of n rows: 12 √n."""
+    """Return the number of steps that is best for most tables of n rows: 12 √n."""
     return math.ceil(12 * math.sqrt(n))
 
 
 def most_steps(n: float) -> int:
-    """Give the steps after which a clock is no longer asked: 2000, or 20 √n if that is more."""
+    """Return the steps after which a clock is no longer asked: 2000, or 20 √n if that is more."""
     return max(LEAST_STEPS, math.ceil(20 * math.sqrt(n)))
 
 
-def looks(most: int) -> list[int]:
-    """Give the steps at which to look, each a quarter more than the one before; the last is `most`.
+def evaluation_steps(most: int) -> list[int]:
+    """Return the steps of evaluations, each a quarter more than the one before, up to `most`.
 
-    >>> looks(40)
+    >>> evaluation_steps(40)
     [20, 25, 31, 39, 40]
     """
     count = max(0, math.ceil(math.log(most / FIRST, RATIO)))
@@ -45,23 +44,23 @@ def looks(most: int) -> list[int]:
 
 
 def scaled_loss(loss: MemberLoss, outputs: Floats, target: Floats, weight: Floats) -> float:
-    r"""Give the mean loss of a row after the best single scale for all outputs.
+    r"""Compute the mean loss of a row after the best single scale for all outputs.
 
     Parameters
     ----------
     loss : "logistic", "cross_entropy" or "square"
         What the members make small.
     outputs, target : array, shape (row, output)
-        What they say, and what is true.
+        Of the members, and what is true.
     weight : array, shape (row,)
         Of the rows.
 
     Returns
     -------
     loss : float
-        :math:`\min_{0.02 < a < 7} \ell(a z, y)` for outputs z; for the square loss, where nothing
-        is too loud, :math:`\frac12 \log` of the mean squared error: the loss of a row if noise is
-        normal, of the variance that fits best.
+        :math:`\min_{0.02 < a < 7} \ell(a z, y)` for outputs z; for the square loss, which
+        has no such scale, :math:`\frac12 \log` of the mean squared error: the loss of a row if
+        noise is normal, of the variance that fits best.
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -84,7 +83,7 @@ def scaled_loss(loss: MemberLoss, outputs: Floats, target: Floats, weight: Float
 
 
 class Clock:
-    r"""Find the look at which held-out rows are told best.
+    r"""Find the evaluation with the lowest held-out loss.
 
     The one with the least of :math:`L_t + \log^2(t / t_0) / n`: :math:`L_t` is the `scaled_loss`
     after t steps, averaged with its neighbours (¼, ½, ¼); the second term is a prior for
@@ -97,30 +96,32 @@ class Clock:
         Steps that most tables like: :math:`t_0`.
     n : float
         Held-out rows.
+    patience : float
+        The multiple of the best step at which to end.
     """
 
-    def __init__(self, usual: int, n: float) -> None:
-        self.usual, self.n = usual, n
+    def __init__(self, usual: int, n: float, *, patience: float = 2.5) -> None:
+        self.usual, self.n, self.patience = usual, n, patience
         self.steps: list[int] = []
         self.losses: list[float] = []
 
-    def look(self, step: int, loss: float) -> None:
+    def note(self, step: int, loss: float) -> None:
         """Note the held-out loss after `step` steps; one that is not finite is worse than any."""
         self.steps.append(step)
         self.losses.append(loss if math.isfinite(loss) else math.inf)
 
     def best(self) -> int:
-        """Give the step of the best look so far."""
+        """Return the best step so far."""
         return self.steps[int(np.argmin(self._judged()))]
 
     def over(self) -> bool:
-        """Whether the best look lies so far back that none later will be better."""
-        return self.steps[-1] >= max(self.usual, PATIENCE * self.best())
+        """Return whether the best step lies so far back that none later will be better."""
+        return self.steps[-1] >= max(self.usual, self.patience * self.best())
 
     def wanted(self) -> set[int]:
-        """Give the steps that may yet be called best: one of the past, and the last.
+        """Return the steps that may yet be called best: one of the past, and the last.
 
-        What is thought of the last look changes once more, with the next.
+        The smoothed loss of the last evaluation changes once more, with the next.
         """
         past = self._judged()[:-1]
         return {self.steps[-1], *([self.steps[int(np.argmin(past))]] if len(past) else [])}

@@ -1,30 +1,25 @@
 """Forests, boosting and networks for tables, as models of runs.
 
-Each is fitted whole by the engine `fit`: in one thread (workers are one a core), silently, and
-with a result that depends on its arguments alone. What a class here does not name is its library's
-default.
+Each is fitted whole by the engine `fit`: in one thread (there is one worker per core), without
+output, and with a result that depends on its arguments alone. What a class here does not name is
+its library's default.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import io
-import logging
-import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass, fields
-from itertools import product
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.estimator.isolated import alone
 from petridish.models import ChecksTask, FitsItself
 from petridish.tasks import Task
-from petridish.training.numerics import settled
+from petridish.values import LATER
 
 Inputs = NDArray[np.float32]
 Labels = NDArray[Any]
@@ -45,12 +40,12 @@ class Contender(FitsItself, ChecksTask):
 
     @abstractmethod
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Give a fitted model; `codes` are the classes in the sample as 0, 1, …, none left out."""
+        """Return a fitted model; `codes` are the classes in the sample as 0, 1, …, without gaps."""
 
     def fit_predict(
         self, x: Inputs, y: Labels, x_test: Inputs, *, seed: int, n_classes: int
     ) -> Labels:
-        """Fit the classes `y` of `x`, and give those of `x_test`.
+        """Fit the classes `y` of `x`, and predict those of `x_test`.
 
         A sample may lack some of the `n_classes` classes: those are never predicted. With one
         class alone there is nothing to fit, and it is the answer.
@@ -59,7 +54,7 @@ class Contender(FitsItself, ChecksTask):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) == 1:
             return np.repeat(classes, len(x_test))
-        with _alone(on_torch=self.on_torch):
+        with alone(on_torch=self.on_torch):
             model = self.fitted(x, codes, seed=seed % 2**31)  # libraries take 31 bits
             predicted = np.asarray(model.predict(x_test))
         return classes[predicted.reshape(-1).astype(np.int64)]
@@ -83,23 +78,6 @@ class Contender(FitsItself, ChecksTask):
     def typical_seconds(self, rows: int, features: int) -> float:
         """Guess the time of a fit on one core, for plans and for an order of work."""
         return 0.3
-
-
-@contextmanager
-def _alone(*, on_torch: bool) -> Iterator[None]:
-    """Compute in one thread and say nothing; the caller's settings come back."""
-    from threadpoolctl import threadpool_limits
-
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # of tiny samples, mostly: they are meant
-        stack.enter_context(redirect_stdout(io.StringIO()))
-        stack.callback(logging.disable, logging.root.manager.disable)
-        logging.disable(logging.CRITICAL)
-        stack.enter_context(threadpool_limits(limits=1))
-        if on_torch:
-            stack.enter_context(settled())
-        yield
 
 
 def _check_positive(owner: str, **values: float) -> None:
@@ -126,7 +104,7 @@ class LogisticRegression(Contender):
         _check_positive("LogisticRegression", inverse_penalty=self.inverse_penalty)
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         from sklearn import linear_model
 
         model = linear_model.LogisticRegression(C=self.inverse_penalty, max_iter=1000)
@@ -155,7 +133,7 @@ class RandomForest(Contender):
             check_whole("RandomForest (or sqrt, or none)", 1, max_features=self.max_features)
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         from sklearn.ensemble import RandomForestClassifier
 
         looked_at = self.max_features
@@ -168,7 +146,7 @@ class RandomForest(Contender):
         ).fit(x, codes)
 
     def typical_seconds(self, rows: int, features: int) -> float:
-        """Guess: each tree sorts the columns it looks at."""
+        """Guess: each tree sorts the columns it tries."""
         given = self.max_features
         looked_at = features if given is None else features**0.5 if given == "sqrt" else int(given)
         return self.n_estimators * (2e-3 + 2.5e-7 * rows * min(looked_at, features))
@@ -192,7 +170,7 @@ class HistGradientBoosting(Contender):
         _check_positive(owner, learning_rate=self.learning_rate)
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier(
@@ -207,7 +185,7 @@ class HistGradientBoosting(Contender):
 
 @dataclass(frozen=True)
 class XGBoost(Contender):
-    """Gradient-boosted trees of XGBoost; `sampled` is the share of rows and of columns a tree."""
+    """Gradient-boosted trees of XGBoost; `sampled` is the share of rows and columns per tree."""
 
     name: ClassVar[str] = "xgboost"
     package: ClassVar[str] = "xgboost"
@@ -224,7 +202,7 @@ class XGBoost(Contender):
         _check_share(owner, sampled=self.sampled)
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         from xgboost import XGBClassifier
 
         return XGBClassifier(
@@ -242,7 +220,7 @@ class XGBoost(Contender):
 
 @dataclass(frozen=True)
 class LightGBM(Contender):
-    """Gradient-boosted trees of LightGBM; `sampled` is the share of rows and of columns a tree."""
+    """Gradient-boosted trees of LightGBM; `sampled` is the share of rows and columns per tree."""
 
     name: ClassVar[str] = "lightgbm"
     package: ClassVar[str] = "lightgbm"
@@ -262,7 +240,7 @@ class LightGBM(Contender):
         _check_share(owner, sampled=self.sampled)
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         from lightgbm import LGBMClassifier
 
         return LGBMClassifier(
@@ -297,7 +275,7 @@ class _FromPyTabKit(Contender):
     kind: ClassVar[str]
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it."""
+        """Return the model, fitted to the training rows."""
         import pytabkit
         from sklearn.dummy import DummyClassifier
 
@@ -359,9 +337,10 @@ class SparseMLP(Contender):
     epochs: int | str = "auto"
     early_stopping: bool = True
     n_folds: int = 8
+    patience: float = field(default=2.5, metadata=LATER)  # as in the runs that are stored
 
     def fitted(self, x: Inputs, codes: Labels, *, seed: int) -> Any:
-        """Fit it; the estimator refuses values that make no sense."""
+        """Return the model, fitted; the estimator refuses values that make no sense."""
         from petridish.estimator import SparseMLPClassifier
 
         options: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
@@ -370,55 +349,3 @@ class SparseMLP(Contender):
     def typical_seconds(self, rows: int, features: int) -> float:
         """Guess: as the default took on tables of 200 to 1900 rows, for each eight members."""
         return (1.2 + 0.004 * rows) * self.n_members / 8
-
-
-CONTENDERS: dict[str, type] = {
-    kind.name: kind
-    for kind in (
-        *(LogisticRegression, RandomForest, HistGradientBoosting, XGBoost, LightGBM),
-        *(RealMLP, TabM, SparseMLP),
-    )
-}
-
-FOREST_GRID: tuple[RandomForest, ...] = tuple(
-    RandomForest(trees, depth, features)
-    for depth, features, trees in product(
-        (None, 2, 3, 4, 10), (1, 2, 3, 4, "sqrt", None), (10, 100, 1000)
-    )
-)
-"""The paper's grid of forests [PF §C.3], 90 of them."""
-
-FOREST_LAPTOP: tuple[RandomForest, ...] = tuple(
-    RandomForest(100, depth, features)
-    for depth, features in product((None, 10, 3), (1, 2, "sqrt", None))
-)
-"""A part of that grid, 12 of 100 trees."""
-
-SEARCH: dict[str, tuple[Contender, ...]] = {
-    "hist_gradient_boosting": (
-        HistGradientBoosting(),
-        HistGradientBoosting(100, 0.1, 31, 5),
-        HistGradientBoosting(100, 0.1, 7, 5),
-        HistGradientBoosting(100, 0.05, 4, 5),
-        HistGradientBoosting(300, 0.1, 4, 5),
-        HistGradientBoosting(300, 0.03, 15, 10),
-    ),
-    "xgboost": (
-        XGBoost(),
-        XGBoost(100, 0.1, 6),
-        XGBoost(100, 0.1, 3),
-        XGBoost(300, 0.1, 2, 0.7),
-        XGBoost(300, 0.03, 4, 0.7),
-        XGBoost(300, 0.03, 6, 0.5),
-    ),
-    "lightgbm": (
-        LightGBM(),
-        LightGBM(100, 0.1, 7, 5),
-        LightGBM(100, 0.05, 4, 5),
-        LightGBM(300, 0.1, 4, 5, 0.7),
-        LightGBM(300, 0.03, 15, 5, 0.7),
-        LightGBM(300, 0.03, 7, 2, 0.5),
-    ),
-}
-"""Boosting's search: each library's default, then five more of fewer leaves, lower rates, sampled
-rows and columns, and smaller leaves than the default 20 rows, which tiny samples need."""

@@ -72,7 +72,7 @@ class Scale:
         return unit
 
     def forward(self, x: Floats) -> Floats:
-        """Give x in standard deviations from the mean; a column that does not vary becomes 0."""
+        """Return x in standard deviations from the mean; a column that does not vary becomes 0."""
         varies = self.std > 0
         with np.errstate(over="ignore"):
             z = np.where(varies, (self.unit(x) - self.mean) / np.where(varies, self.std, 1.0), 0.0)
@@ -87,7 +87,7 @@ class Scale:
 
 
 def mid_ranks(values: NDArray[np.floating[Any]], weight: Floats) -> Floats:
-    """Give the share of the weight below each value, plus half the share of its equals."""
+    """Compute the share of the weight below each value, plus half the share of its equals."""
     knots, place = np.unique(values, return_inverse=True)
     shares = np.bincount(place, weight, minlength=len(knots))
     until = np.cumsum(shares)
@@ -118,7 +118,7 @@ class Quantiles:
         return Quantiles(knots, normals)
 
     def forward(self, values: Floats) -> Floats:
-        """Give the normal quantiles; a missing value stays missing."""
+        """Return the normal quantiles; a missing value stays missing."""
         mapped: Floats = np.interp(values, self.values, self.normals)
         return mapped
 
@@ -174,12 +174,12 @@ class Columns:
 
     @property
     def n_seen(self) -> int:
-        """Inputs that one network sees; a table without any column that varies gives one, 0."""
+        """Number of inputs of one network; 1, always 0, if no column of the table varies."""
         return max(1, len(self.used) + len(self.marked))
 
     @property
     def n_inputs(self) -> int:
-        """Inputs in all: with two views more than a network sees."""
+        """Number of inputs in all; with two views it is more than one network sees."""
         return self.n_seen + self.two_views * len(self.used)
 
     @property
@@ -189,7 +189,7 @@ class Columns:
         return np.concatenate([*views, self.marked])
 
     def seen(self, view: int) -> NDArray[np.bool_]:
-        """Say which inputs a network sees that looks at the quantiles (0) or the deviations (1)."""
+        """Return which inputs a network of the quantiles (0) or the deviations (1) sees."""
         place, count = np.arange(self.n_inputs), len(self.used)
         if not self.two_views:
             return place >= 0
@@ -197,7 +197,7 @@ class Columns:
         return mine
 
     def inputs(self, x: Floats) -> NDArray[np.float32]:
-        """Give the network's inputs for rows of the table, shape (row, n_inputs)."""
+        """Return the network's inputs for rows of the table, shape (row, n_inputs)."""
         values = x[:, self.used]
         if self.scale is None:
             z = np.clip(values, -LARGEST, LARGEST)

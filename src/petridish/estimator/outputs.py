@@ -1,4 +1,4 @@
-"""What trained members say of new rows."""
+"""Outputs of trained members for new rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECE = 4096  # rows whose outputs are computed in one go
 def outputs_of(
     weights: Sequence[Weights], model: MLP, x: NDArray[np.float32]
 ) -> NDArray[np.float64]:
-    """Give the members' outputs for rows of inputs, shape (member, row, output).
+    """Compute the members' outputs for rows of inputs, shape (member, row, output).
 
     In double precision: a row's outputs then depend on the rows beside it only in the 15th digit.
     """

@@ -1,4 +1,4 @@
-"""How much a column says about the target on its own."""
+"""How much of the target a column explains on its own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from petridish.estimator.features import Floats, mid_ranks
 
 GROUPS = 6
-LEAST = 0.1  # factor of a column that says nothing where others do
+LEAST = 0.1  # factor of a column that explains nothing where others do
 
 
 def relevance(
     inputs: NDArray[np.float32], target: NDArray[np.float32], weight: Floats, n: float
 ) -> Floats:
-    r"""Give each input a factor up to 1 by the variance of the target that it explains.
+    r"""Compute a factor up to 1 for each input from the variance of the target that it explains.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def relevance(
         :math:`\eta_j^2` is the adjusted share of the target's variance between six groups of rows
         by the rank of input j; :math:`p = \frac12 \min(1, 16 / \sqrt n)`, as a network with many
         rows finds out by itself; and :math:`e = 1 - (t / \max_i \eta_i^2)^2`, at least 0, with
-        the t that the largest of them reaches by chance: where no column says anything alone, as
-        in a parity, all factors are near 1.
+        the t that the largest of them reaches by chance: where no column explains anything
+        alone, as in a parity, all factors are near 1.
     """
     share = weight / weight.sum()
     centred = target - share @ target  # (row, output)
@@ -55,7 +55,7 @@ def relevance(
 
 
 def _largest_by_chance(n: float, n_inputs: int) -> float:
-    """Give the median of the largest adjusted share if no input said anything."""
+    """Return the median of the largest adjusted share if no input were informative."""
     from scipy.special import chdtri
 
     freedom = GROUPS - 1
@@ -63,7 +63,7 @@ def _largest_by_chance(n: float, n_inputs: int) -> float:
 
 
 def _between(column: NDArray[np.float32], centred: Floats, share: Floats) -> tuple[float, int]:
-    """Give the variance of the target between groups of one input's ranks, and their number."""
+    """Return the variance of the target between groups of one input's ranks, and their number."""
     ranks = mid_ranks(column, share)  # equal values stay together
     group = np.floor(GROUPS * ranks).astype(np.intp).clip(0, GROUPS - 1)
     size = np.bincount(group, share, minlength=GROUPS)
@@ -73,10 +73,10 @@ def _between(column: NDArray[np.float32], centred: Floats, share: Floats) -> tup
 
 
 def weighing_members(n_members: int, share: float) -> NDArray[np.bool_]:
-    """Say which members weigh their columns: the first, and others spread evenly after it.
+    """Return which members weigh their columns: the first, and others spread evenly after it.
 
-    Not all do by default: what a column says alone may hide what it says together with others, as
-    in x₁ x₂ + x₃.
+    Not all do by default: what a column explains alone may hide what it explains together
+    with others, as in x₁ x₂ + x₃.
     """
     chosen: NDArray[np.bool_] = np.diff(np.ceil(np.arange(n_members + 1) * share)) > 0
     return chosen

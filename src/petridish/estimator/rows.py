@@ -45,7 +45,7 @@ def merge_rows(x: Floats, y: NDArray[Any], weight: Floats) -> tuple[Floats, NDAr
 def n_rows_meant(weight: Floats) -> float:
     """Count the rows that weights stand for.
 
-    Whole numbers are copies, of which four a row count, or 2000 in all; other weights, and those
+    Whole numbers are copies, of which four per row count, or 2000 in all; other weights, and those
     above 2^53, are mere importance, and count as one row each.
     """
     if np.array_equal(weight, np.floor(weight)) and weight.max() <= 2**53:

@@ -29,7 +29,7 @@ class Start(Protocol):
         parameters : sequence of Parameter
             What is trained.
         seeds : sequence of int
-            One a member.
+            One per member.
         rows : array, shape (row, input)
             The inputs.
         factors : array, shape (member, input)
@@ -39,7 +39,7 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class AsIn:
-    """As an initialisation of the laboratory's draws, whatever the table."""
+    """Draws by an initialisation of this package, whatever the table."""
 
     init: Init
 
@@ -52,7 +52,7 @@ class AsIn:
 
 @dataclass(frozen=True)
 class AtData:
-    """Each first-layer neuron looks at s columns, and bends at a row of the table.
+    """Each first-layer neuron starts on s columns, and bends at a row of the table.
 
     Its weights are ±1 on s columns, drawn with chances in proportion to the factors, and its bias
     is −w·x for a row x drawn at random: wherever the data are, some neurons bend. All other
@@ -61,7 +61,7 @@ class AtData:
     Attributes
     ----------
     s : int or None
-        Nonzero first weights a neuron, at most all; None for a dense start.
+        Nonzero first weights per neuron, at most all; None for a dense start.
     """
 
     s: int | None
@@ -85,8 +85,8 @@ class AtData:
         """Draw ±1 on s columns of each neuron, without replacement."""
         shape = (len(seeds), first.fan_out, first.fan_in)
         waits = -np.log1p(-Streams(seeds, "init/columns").uniforms(0, first.size)).reshape(shape)
-        # Exponential waiting times with these rates: who comes first is drawn by the factors.
-        with np.errstate(divide="ignore"):  # an input of factor 0 never comes
+        # Exponential waiting times with these rates: the first to arrive are drawn by the factors.
+        with np.errstate(divide="ignore"):  # an input of factor 0 never arrives
             arrivals = waits / factors[:, None, :]
         chosen = arrivals.argsort(axis=2, kind="stable")[:, :, :s]
         signs = Streams(seeds, "init/signs").signs(0, first.size).reshape(shape)

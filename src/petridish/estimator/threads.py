@@ -1,4 +1,4 @@
-"""One thread a piece of work, so that the number of threads changes no bit of a result."""
+"""One thread per piece of work, so that the number of threads changes no bit of a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pin_kernels()  # as early as can be: it counts for nothing once PyTorch has mult
 
 
 class _Threads:
-    """PyTorch's number of threads, set to one while any stack computes, and then given back."""
+    """PyTorch's number of threads, set to one while any stack computes, and restored afterwards."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +23,7 @@ class _Threads:
 
     @contextmanager
     def one_each(self) -> Iterator[int]:
-        """Give the number of threads that may work, each computing alone."""
+        """Yield the number of threads that may work, each computing alone."""
         pin_kernels()
         with self._lock:
             if self._inside == 0:
@@ -39,4 +39,4 @@ class _Threads:
                     torch.set_num_threads(self._usual)
 
 
-THREADS = _Threads()  # one a process, as PyTorch's setting is
+THREADS = _Threads()  # one per process, as PyTorch's setting is

@@ -6,72 +6,108 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.figures.panels import runs_made, tiles, with_curves
 from petridish.figures.style import (
     BLUE,
     GREY,
     INK,
     ORANGE,
-    NothingToDraw,
     caption,
     house_style,
+    log_ticks,
+    panel_title,
     sample_label,
 )
+from petridish.rules.cells import ordered, sortable
 from petridish.rules.columns import curve_columns, reads
+from petridish.rules.outcome_table import field_label, field_text
+from petridish.rules.specs import specs_of
+from petridish.rules.varying import as_axis, varying
+from petridish.sweeps import by_arm
+from petridish.training import RunSpec
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-MOST_CURVES = 10  # a panel, as in PF's Figure 1
+MOST_CURVES = 10  # per panel, as in PF's Figure 1
+SHOWN = f"at most {MOST_CURVES} drawn per panel."
+MOST_PANELS = 40
+MOST_ACROSS = 6  # panels in a row where each is a value of the last field
+ORDER = ("arm", "task", "model", "init", "model.width", "data.m")  # in titles, before all others
 DRAWN = curve_columns("train_error", "test_error", "train_squared_error", "test_squared_error")
 NOTE = "Grey: training error; blue: test error, solved; orange: test error, not solved."
 
 
-def _with_curves(table: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
-    if "curve.step" not in table.columns or table["curve.step"].null_count() == len(table):
-        raise NothingToDraw(
-            "These runs kept no curves. Run them with --set evaluation.curves=true to draw them."
-        )
-    return table.filter(pl.col("curve.step").is_not_null())
-
-
 @reads(*DRAWN)
 def training_curves(table: pl.DataFrame, title: str) -> Figure:
-    """Draw up to ten runs a panel, one panel for each (initialisation, width, sample size).
+    """Draw up to ten runs per panel, one panel for each setting.
 
     Grey is the training error, blue the test error of a run that is solved, orange of one that is
     not. Steps are on a logarithmic axis, as delays of any length matter.
     """
-    kept = _with_curves(table)
-    if "model.width" not in kept.columns:  # of a model of one's own: by its text
-        kept = kept.with_columns(pl.col("model").alias("model.width"))
-    by = ["task", "init", "model.width", "data.m"]
-    panels = kept.partition_by(by, maintain_order=False, as_dict=True)
-    keys = sorted(panels)
-    several = kept["task"].n_unique() > 1
-    across = min(4, len(keys))
-    down = -(-len(keys) // across)
-    with house_style() as make_figure:
-        figure: Figure = make_figure(
-            figsize=(0.8 + 2.7 * across, 1.2 + 2.1 * down), layout="constrained"
-        )
-        axes = figure.subplots(down, across, squeeze=False, sharey=True, sharex=True).ravel()
-        for panel, key in zip(axes, keys, strict=False):
-            task, init, width, m = key
-            _curves(panel, panels[key])
-            where = f"{task}, {init}" if several else init
-            panel.set_title(f"{where}, r = {width}, m = {sample_label(float(m))}", loc="left")
-        for panel in axes[len(keys) :]:
-            panel.set_visible(False)
-        for panel in axes[::across]:
-            panel.set_ylabel("error")
-        for panel in axes[max(0, len(keys) - across) : len(keys)]:
-            panel.set_xlabel("step")
-            panel.tick_params(labelbottom=True)
-        caption(figure, title, f"{_made(kept)} {NOTE}")
+    kept = with_curves(table)
+    fields = sorted(varying(kept), key=lambda f: ORDER.index(f) if f in ORDER else len(ORDER))
+    runs = by_arm(kept) if "arms" in kept.columns else kept
+    keys, place = ordered(
+        runs.with_columns(as_axis(runs[name]) for name in fields), fields, sortable
+    )
+    shown = keys[:MOST_PANELS]
+    tile = (2.7 if len(shown) > 1 else 4.4, 2.1)
+    labels = ("step", _kind(kept).replace("_", " "))
+    shared = {"sharex": True, "sharey": True}
+    last = len({key[-1] for key in shown}) if len(fields) > 1 else 4
+    across = last if last <= MOST_ACROSS else 4
+    drawing = tiles(len(shown), across, tile=tile, margin=(0.8, 1.2), labels=labels, **shared)
+    with drawing as (figure, axes):
+        for number, (panel, key) in enumerate(zip(axes, shown, strict=True)):
+            _curves(panel, runs.filter(place == number))
+            parts = [_setting(field, value) for field, value in zip(fields, key, strict=True)]
+            panel.set_title(panel_title(parts, letters=30), loc="left", fontsize=9)
+        _step_axis(axes, kept)
+        hidden = len(keys) - len(shown)
+        more = f" {hidden} more settings are not drawn; choose by --set." if hidden else ""
+        caption(figure, title, f"{runs_made(kept)}, {SHOWN} {_key(kept)}{more}")
     return figure
+
+
+def _setting(field: str, value: Any) -> str:
+    """Write a value of a field: of a choice its name, of width and sample size the letter."""
+    if field in ("task", "init", "model", "arm"):
+        return field_text(value)
+    letter = {"model.width": "r", "data.m": "m"}.get(field, field_label(field))
+    return f"{letter} = {sample_label(value) if field == 'data.m' else field_text(value)}"
+
+
+def _kind(kept: pl.DataFrame) -> str:
+    """Return what the curves are: of classes the error, of real targets the squared error."""
+    name = "curve.test_error"
+    classes = name in kept.columns and kept[name].is_not_null().any()
+    return "error" if classes else "squared_error"
+
+
+def _key(kept: pl.DataFrame) -> str:
+    """Return a sentence on what the colours mean."""
+    kind = _kind(kept).replace("_", " ")
+    if _to_solve(kept):
+        return NOTE.replace("error", kind)
+    return f"Grey: training {kind}; blue: test {kind}."
+
+
+def _to_solve(kept: pl.DataFrame) -> bool:
+    return any(isinstance(s, RunSpec) and s.stop is not None for s in specs_of(kept).values())
+
+
+def _step_axis(panels: Any, kept: pl.DataFrame) -> None:
+    """Put steps on a logarithmic axis whose labels do not overlap in a small panel."""
+    last = float(kept["curve.step"].list.max().max())  # type: ignore[arg-type] # steps are numbers
+    starts = kept["curve.step"].list.get(1, null_on_oob=True).drop_nulls()
+    first = max(1.0, float(starts.min() or 1))  # type: ignore[arg-type] # likewise
+    for panel in panels:
+        panel.set_xscale("log")
+        panel.set_xticks(*log_ticks(first, max(last, first)))
+        panel.xaxis.set_minor_formatter("")
+        panel.set_xticks([], minor=True)
 
 
 @reads(*DRAWN)
@@ -80,7 +116,7 @@ def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
 
     The composition of PF's Figure 1, a block for each initialisation, the dense one first.
     """
-    kept = _with_curves(table)
+    kept = with_curves(table)
     inits = sorted(
         set(kept.select("task", "init").iter_rows()), key=lambda key: (key[0], key[1] != "uniform")
     )
@@ -107,7 +143,7 @@ def frontier_and_curves(table: pl.DataFrame, title: str) -> Figure:
                     panel.set_xlabel("step")
                 if column == 0:
                     panel.set_ylabel(f"r = {sample_label(widths[row])}\nerror")
-        caption(figure, title, f"{_made(kept)}\nLeft: percent solved. {NOTE}")
+        caption(figure, title, f"{runs_made(kept)}, {SHOWN}\nLeft: percent solved. {NOTE}")
     return figure
 
 
@@ -143,31 +179,24 @@ def _success(
 
 
 def _curves(panel: Any, runs: pl.DataFrame) -> None:
-    """Draw the errors of the first runs of a cell."""
+    """Draw the errors of the first runs of a setting."""
+    to_solve = _to_solve(runs)
+    kind = _kind(runs)
     for run in runs.sort("seed").head(MOST_CURVES).iter_rows(named=True):
-        colour = BLUE if run["outcome"] == "SOLVED" else ORANGE
-        # Real targets have squared errors; step 0 has no place on a logarithmic axis.
-        kind = "error" if run.get("curve.test_error") else "squared_error"
-        steps = run["curve.step"][1:]
+        colour = BLUE if run["outcome"] == "SOLVED" or not to_solve else ORANGE
+        steps = run["curve.step"][1:]  # step 0 has no place on a logarithmic axis
         for sample, look in (("train", (GREY, 0.8, 0.7)), ("test", (colour, 1.1, 0.9))):
             values = run.get(f"curve.{sample}_{kind}")
             if values:
-                panel.plot(steps, values[1:], color=look[0], lw=look[1], alpha=look[2])
-    solved = (runs["outcome"] == "SOLVED").sum()
-    panel.text(
-        0.97,
-        0.97,
-        f"{solved} of {len(runs)} solved",
-        transform=panel.transAxes,
-        ha="right",
-        va="top",
-        fontsize=8,
-    )
+                mark = "." if len(steps) == 1 else ""  # solved at once
+                style = {"color": look[0], "lw": look[1], "alpha": look[2], "marker": mark}
+                panel.plot(steps, values[1:], **style)
+    counts = {name: int((runs["outcome"] == name).sum()) for name in ("SOLVED", "DIVERGED")}
+    said = f"{counts['SOLVED']} of {len(runs)} solved" if to_solve else f"n = {len(runs)}"
+    said += f", {counts['DIVERGED']} diverged" if counts["DIVERGED"] else ""
+    panel.text(0.97, 0.97, said, transform=panel.transAxes, ha="right", va="top", fontsize=8)
     panel.set_xscale("log")
-    if "curve.test_error" in runs and runs["curve.test_error"].is_not_null().any():
+    if kind == "error":
         panel.set_ylim(-0.02, 0.68)
-
-
-def _made(kept: pl.DataFrame) -> str:
-    task = ", ".join(kept["task"].unique().sort().to_list()[:3])
-    return f"{task}; {len(kept)} runs, at most {MOST_CURVES} drawn a panel."
+    elif any(np.max(line.get_ydata(), initial=0) > 0 for line in panel.lines):
+        panel.set_yscale("log")

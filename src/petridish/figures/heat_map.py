@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.choices import name_of
-from petridish.figures.style import INK, NothingToDraw, caption, house_style, sample_label
-from petridish.models import OverSparse, Uniform
+from petridish.figures.panels import hatch, runs_made, span
+from petridish.figures.style import INK, caption, house_style, sample_label
+from petridish.models import Uniform
 from petridish.training import read_cell
 from petridish.values import Gone
 
@@ -26,14 +27,15 @@ CLASS_COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#BBBBBB")  # in the order of 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where each (task, init) is drawn: as PF's Figure 4, a row an n, a column an init and a k."""
+    """Where each (task, init) is drawn, as in PF's Figure 4: n down, init and k across."""
 
     rows: list[Any]
     columns: list[Any]
     places: dict[tuple[str, str], tuple[int, int]]
 
 
-def _layout(table: pl.DataFrame) -> _Layout:
+def panel_layout(table: pl.DataFrame) -> _Layout:
+    """Lay out the tasks and inits of a table: the order in which maps and text list them."""
     parity = {"task.n", "task.k"} <= set(table.columns) and not table["task.k"].has_nulls()
     rows, columns = set(), set()
     keys = {}
@@ -68,16 +70,20 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 def _draw(
-    table: pl.DataFrame, title: str, note: str, fill: Callable[[Any, int, Grid], Any]
+    table: pl.DataFrame,
+    title: str,
+    note: str,
+    fill: Callable[[Any, int, Grid], Any],
+    line: str = LINE,
 ) -> tuple[Figure, Any]:
     """Lay out one panel for each (task, init) and let `fill` draw its cells.
 
-    Gives the figure and what the last call of `fill` gave.
+    Returns the figure and what the last call of `fill` gave.
     """
     from petridish.rules.cells import grid
 
     counts = grid(table, rows="model.width", columns="data.m", strata=["task", "init"])
-    layout = _layout(table)
+    layout = panel_layout(table)
     n_rows, n_columns = len(counts.rows), len(counts.columns)
     down, across = len(layout.rows), len(layout.columns)
     with house_style() as make_figure:
@@ -95,7 +101,7 @@ def _draw(
             drawn = fill(panel, stratum, counts)
             runs, solved = counts.runs[stratum], counts.solved[stratum]
             success = np.where(runs > 0, solved / np.maximum(runs, 1), 0)
-            _frontier_line(panel, success, n_columns)
+            _frontier_line(panel, success, line)
             panel.set_title(init if len(layout.places) == across else f"{task}, {init}", loc="left")
             panel.set_xticks(range(n_columns), [sample_label(m) for m in counts.columns])
             panel.set_yticks(range(n_rows), [sample_label(r) for r in counts.rows])
@@ -112,13 +118,13 @@ def _draw(
 
 
 def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the share of runs that succeed over (m, r), a panel for each task and initialisation.
+    """Draw the share of runs that succeed over (m, r), one panel for each task and initialisation.
 
     A cell prints its percentage, or a tick where all runs succeed, and below it its 95 % interval;
     it is hatched where the interval holds ½: undecided. The line is the frontier, the smallest m at
     which half of the runs succeed.
     """
-    from petridish.statistics.estimate import anytime_interval, wilson_interval
+    from petridish.statistics.intervals import anytime_interval, wilson_interval
 
     runs_made = table.group_by("task", "init", "model.width", "data.m").len()["len"]
     adaptive = runs_made.n_unique() > 1
@@ -139,7 +145,7 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
             between = f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}"
             panel.text(column, row - 0.27, between, fontsize=5.4, alpha=0.85, **text)
             if ends[0] < 0.5 < ends[1]:
-                _hatch(panel, column, row, ink)
+                hatch(panel, column, row, fill=False, ec=ink, hatch="////", alpha=0.35)
         return image
 
     kind = "anytime-valid, as cells have unequal n" if adaptive else "Wilson's"
@@ -147,6 +153,9 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
         f"Percent solved, ✓ all; small: 95 % interval ({kind}); hatched: it holds ½. "
         "Orange: the frontier, the smallest m at which half of the runs succeed."
     )
+    solved = table["outcome"] == "SOLVED"
+    if solved.all() or not solved.any():
+        note += f" All cells are alike: {100 if solved.all() else 0} % solved."
     figure, (axes, image) = _draw(table, title, note, fill)
     with house_style():
         bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.015)
@@ -155,19 +164,9 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
-def over_sparse_map(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the success of Theorem 4's algorithm over (m, r), a panel for each sparsity s."""
-    from petridish.rules.specs import where
-
-    runs = where(table, lambda spec: isinstance(spec.init, OverSparse))
-    if runs.is_empty():
-        raise NothingToDraw("There are no runs of Theorem 4's algorithm. Run `petridish run PF-7`.")
-    return success_heat_map(runs, title)
-
-
 def class_map(table: pl.DataFrame, title: str) -> Figure:
     """Draw what became of the runs of each cell: four classes, as shares of the cell's width."""
-    from petridish.rules.outcomes import CLASSES, DELAY, with_classes
+    from petridish.rules.outcome_classes import CLASSES, DELAY, with_classes
 
     sorted_runs = with_classes(table)
     names = ["task", "init", "model.width", "data.m", "class"]
@@ -192,9 +191,10 @@ def class_map(table: pl.DataFrame, title: str) -> Figure:
     solved = " / ".join(f"{e:.0%}" for e in sorted(set(table["training.target_error"])) if e)
     note = (
         f"Fitted: training error ≤ {fitted}; solved: test error ≤ {solved}; grokked: solved at "
-        f"least {DELAY:g} times later than fitted. Online (∞) there is no sample to fit."
+        f"least {DELAY:g} times later than fitted. Online (∞) there is no sample to fit. Black: "
+        "the frontier, the smallest m at which half of the runs succeed."
     )
-    figure, _ = _draw(table, title, note, fill)
+    figure, _ = _draw(table, title, note, fill, INK)
     with house_style():
         from matplotlib.patches import Patch
 
@@ -206,16 +206,7 @@ def class_map(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
-def _hatch(panel: Any, column: int, row: int, ink: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    box = (column - 0.5, row - 0.5)
-    panel.add_patch(
-        Rectangle(box, 1, 1, fill=False, hatch="////", ec=ink, lw=0, alpha=0.35, zorder=2)
-    )
-
-
-def _frontier_line(panel: Any, success: np.ndarray[Any, Any], n_columns: int) -> None:
+def _frontier_line(panel: Any, success: np.ndarray[Any, Any], colour: str) -> None:
     """Draw the frontier as a staircase on the left edge of the first cell that reaches ½."""
     from petridish.rules.frontier import frontier_index
 
@@ -225,14 +216,12 @@ def _frontier_line(panel: Any, success: np.ndarray[Any, Any], n_columns: int) ->
         if row:
             lines.append(([index[row - 1] - 0.5, first - 0.5], [row - 0.5] * 2))
         for x, y in lines:
-            panel.plot(x, y, color="white", lw=3.2, zorder=3)
-            panel.plot(x, y, color=LINE, lw=1.8, zorder=4)
+            # At the edge of the grid half of a clipped line would be cut off.
+            panel.plot(x, y, color="white", lw=3.6, zorder=3, clip_on=False)
+            panel.plot(x, y, color=colour, lw=2.0, zorder=4, clip_on=False)
 
 
 def _made(table: pl.DataFrame, counts: Grid) -> str:
     made = counts.runs[counts.runs > 0]
-    each = f"{made.min()}" if made.min() == made.max() else f"{made.min()} to {made.max()}"
     steps = "/".join(f"{step:,}" for step in table["training.steps"].unique().sort())
-    tasks = table["task"].unique().sort().to_list()
-    named = ", ".join(tasks) if len(tasks) < 4 else f"{len(tasks)} tasks"
-    return f"{named}; {len(table)} runs, n = {each} a cell; at most {steps} steps."
+    return f"{runs_made(table)}, n = {span(made)} per cell; at most {steps} steps."

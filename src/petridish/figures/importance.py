@@ -34,7 +34,7 @@ def plot_importances(estimator: Any, *, top: int = 20, ax: Axes | None = None) -
     figure : Figure
         With `savefig`, and shown by a notebook.
     """
-    from petridish.estimator.importance import named_importances
+    from petridish.estimator.movement import named_importances
 
     names, values = named_importances(estimator)
     return importance_bars(names, values, top=top, ax=ax)

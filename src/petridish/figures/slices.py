@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import INK, caption, house_style, sample_label, shades
+from petridish.figures.style import INK, caption, house_style, log_ticks, sample_label, shades
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,7 +61,7 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
         caption(
             figure,
             title,
-            f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs, n = {each} a cell; "
+            f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs, n = {each} per cell; "
             f"at most {budget:,} steps. Bands: 95 % intervals. Left: the cells, filled by their "
             "success.\n"
             "Open marks at the top: more than half of the runs were not solved.",
@@ -70,28 +70,23 @@ def success_slices(table: pl.DataFrame, title: str) -> Figure:
 
 
 def _cells(runs: pl.DataFrame) -> list[tuple[float, list[float | None]]]:
-    """Give each sample size with its runs' times to success."""
+    """Return each sample size with its runs' times to success."""
     parts = runs.partition_by("data.m", as_dict=True)
     return [(float(key[0]), parts[key]["solved_at"].to_list()) for key in sorted(parts)]
 
 
 def place(m: float, sizes: list[float]) -> float:
-    """Give the place of a sample size on a logarithmic axis; ∞ stands beyond the last."""
+    """Return the place of a sample size on a logarithmic axis; ∞ stands beyond the last."""
     return (
         m if math.isfinite(m) else 3 * max([size for size in sizes if math.isfinite(size)] or [1])
     )
 
 
 def size_axis(panel: Any, sizes: list[float]) -> None:
-    """Label a logarithmic axis of sample sizes by the decades, or by 1, 2 and 5, and ∞."""
+    """Label a logarithmic axis of sample sizes by a few round ones, and ∞."""
     panel.set_xscale("log")
     finite = [size for size in sizes if math.isfinite(size)]
-    ticks: list[float] = [min(finite), max(finite)]
-    for digits in ((1, 2, 5), (1,)):  # the fewest that are two or more
-        round_sizes = [digit * 10**power for power in range(1, 8) for digit in digits]
-        inside = [float(size) for size in round_sizes if min(finite) <= size <= max(finite)]
-        ticks = inside if len(inside) > 1 else ticks
-    labels = [sample_label(tick) for tick in ticks]
+    ticks, labels = log_ticks(min(finite), max(finite))
     if len(finite) < len(sizes):
         ticks, labels = [*ticks, place(math.inf, sizes)], [*labels, "∞"]
     panel.set_xticks(ticks, labels)
@@ -112,7 +107,7 @@ def _places(panel: Any, runs: pl.DataFrame, colours: dict[float, Any]) -> None:
 
 
 def _success(panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any) -> None:
-    from petridish.statistics.estimate import wilson_interval
+    from petridish.statistics.intervals import wilson_interval
 
     sizes = [m for m, _ in cells]
     x = [place(m, sizes) for m in sizes]
@@ -127,7 +122,7 @@ def _success(panel: Any, cells: list[tuple[float, list[float | None]]], colour: 
 def _times(
     panel: Any, cells: list[tuple[float, list[float | None]]], colour: Any, budget: int
 ) -> None:
-    from petridish.statistics.estimate import bootstrap_median, censored_median
+    from petridish.statistics.intervals import bootstrap_median, censored_median
 
     sizes = [m for m, _ in cells]
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Groups that everyone knows, and how they are written."""
+"""Well-known groups, and how they are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Permutation = tuple[int, ...]
 
 
 def cyclic(n: int) -> Group:
-    """Make the cyclic group Z_n: addition modulo n."""
+    """Return the cyclic group Z_n: addition modulo n."""
     check_whole("cyclic", 1, n=n)
     _check_order(f"Z{n}", n)
     places = np.arange(n)
@@ -25,7 +25,7 @@ def cyclic(n: int) -> Group:
 
 
 def dihedral(n: int) -> Group:
-    """Make the dihedral group D_n of 2n elements: the symmetries of a polygon with n corners."""
+    """Return the dihedral group D_n of 2n elements: the symmetries of a polygon with n corners."""
     check_whole("dihedral", 1, n=n)
     _check_order(f"D{n}", 2 * n)
     turn, flip = np.arange(2 * n) % n, np.arange(2 * n) // n
@@ -38,21 +38,21 @@ def dihedral(n: int) -> Group:
 
 
 def symmetric(n: int) -> Group:
-    """Make the symmetric group S_n: all permutations of n things; ab does b first."""
+    """Return the symmetric group S_n: all permutations of n things; ab does b first."""
     check_whole("symmetric", 1, n=n)
     _check_order(f"S{n}", factorial(min(n, 20)))
     return _of_permutations(f"S{n}", list(permutations(range(n))))
 
 
 def alternating(n: int) -> Group:
-    """Make the alternating group A_n: the even permutations of n things."""
+    """Return the alternating group A_n: the even permutations of n things."""
     check_whole("alternating", 1, n=n)
     _check_order(f"A{n}", factorial(min(n, 20)) // 2)
     return _of_permutations(f"A{n}", [p for p in permutations(range(n)) if _is_even(p)])
 
 
 def quaternion() -> Group:
-    """Make the quaternion group Q8: ±1, ±i, ±j, ±k."""
+    """Return the quaternion group Q8: ±1, ±i, ±j, ±k."""
     units = np.array(
         [  # of 1, i, j, k, as signed places: the product of rows and columns
             [(1, 0), (1, 1), (1, 2), (1, 3)],
@@ -69,7 +69,7 @@ def quaternion() -> Group:
 
 
 def product(*factors: Group) -> Group:
-    """Make the direct product of groups: pairs of elements, multiplied one by one."""
+    """Return the direct product of groups: pairs of elements, multiplied one by one."""
     if not factors:
         raise UserError("product: no group was given. Give at least one.")
     name = "x".join(group.name for group in factors)
@@ -113,7 +113,7 @@ def _find_one(part: str, whole: str) -> Group:
 def _of_permutations(name: str, members: Sequence[Permutation]) -> Group:
     images = np.array(members)  # (member, thing)
     digits = len(images[0]) ** np.arange(len(images[0]))
-    codes = images @ digits  # a number for each
+    codes = images @ digits  # one number per permutation
     order = np.argsort(codes)
     products = images[:, images] @ digits  # of a and b: i goes to a(b(i))
     table = order[np.searchsorted(codes, products, sorter=order)]

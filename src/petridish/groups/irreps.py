@@ -1,9 +1,9 @@
 r"""Irreducible representations over the reals, by orthogonal matrices.
 
 They are found in the regular representation, in which G permutes its own elements by multiplication
-from the left. What commutes with it is multiplication from the right; a symmetric matrix drawn at
-random from there has as its eigenspaces irreducible pieces: the real numbers, complex numbers or
-quaternions that commute with a piece decide how often each comes.
+from the left. Multiplications from the right commute with it, and the eigenspaces of a random
+symmetric combination of them are irreducible pieces. How often an equivalent piece occurs depends
+on what commutes with it: real numbers, complex numbers or quaternions.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def real_irreps(group: Group) -> tuple[Irrep, ...]:
         character = np.einsum("gii->g", matrices)
         if not any(abs(character @ known) > 0.5 * group.order for known, _ in pieces):
             pieces.append((character, matrices))
-    # Rounded, so that the order does not hang on the last digits.
+    # Rounded, so that the order does not depend on the last digits.
     pieces.sort(key=lambda piece: (len(piece[1][0]), tuple(-piece[0].round(6) + 0.0)))
     return _named(group, pieces)
 
@@ -88,7 +88,7 @@ def _invariant_spaces(group: Group) -> list[Floats]:
 def _named(group: Group, pieces: list[tuple[Floats, Floats]]) -> tuple[Irrep, ...]:
     kinds = [KINDS[round(float(chi @ chi) / group.order)] for chi, _ in pieces]
     trivial = [bool(np.allclose(chi, 1)) for chi, _ in pieces]
-    # Every representation has come, and none twice: their matrix entries span all functions on G.
+    # Each representation was found once: their matrix entries span all functions on G.
     spanned = sum(
         matrices.shape[1] ** 2 // {"real": 1, "complex": 2, "quaternionic": 4}[kind]
         for kind, (_, matrices) in zip(kinds, pieces, strict=True)
@@ -112,7 +112,16 @@ def _letter(place: int) -> str:
     return chr(ord("a") + place) if place < 26 else str(place + 1)
 
 
+def class_sums(irrep: Irrep, classes: tuple[Places, ...]) -> Floats:
+    r"""Return :math:`\sum_{g \in C} R(g)` for each conjugacy class, shape (class, d, d).
+
+    Of real kind it is :math:`|C| \chi(C) / d` times the identity: entries off the diagonal are 0,
+    those on it equal [TH Lemma D.10 (3), (4)].
+    """
+    return np.stack([irrep.matrices[members].sum(axis=0) for members in classes])
+
+
 def on_classes(irreps: tuple[Irrep, ...], classes: tuple[Places, ...]) -> Floats:
-    """Give the character table: representations by rows, conjugacy classes by columns."""
+    """Return the character table: representations by rows, conjugacy classes by columns."""
     first = [members[0] for members in classes]
     return np.stack([irrep.character[first] for irrep in irreps])

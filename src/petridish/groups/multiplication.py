@@ -72,14 +72,9 @@ class Group:
         ordered = sorted(found, key=lambda members: (self.identity not in members, members))
         return tuple(np.array(members) for members in ordered)
 
-    @property
-    def is_abelian(self) -> bool:
-        """Whether ab = ba for all."""
-        return bool((self.table == self.table.T).all())
-
 
 def _checked(name: str, table: NDArray[Any], elements: tuple[str, ...]) -> Places:
-    """Refuse what is no group's table, naming the elements that say so."""
+    """Refuse a table that is not a group's, naming the elements that show it."""
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
         raise UserError(
             f"The table of {name} has the shape {table.shape}. Give as many rows as columns, at "
@@ -135,7 +130,7 @@ def _identities(table: Places) -> Places:
 
 
 def _generators(table: Places) -> list[int]:
-    """Give elements whose products are all: each the first that those before do not make."""
+    """Return elements that generate the group: each is the first that those before do not."""
     chosen: list[int] = []
     made = np.zeros(len(table), np.bool_)
     while not made.all():

@@ -31,7 +31,7 @@ def feature_names(group: Group) -> tuple[str, ...]:
 
 
 def power(group: Group, functions: NDArray[np.floating]) -> Floats:
-    r"""Give the squared norm of functions' parts in each feature, shape (…, feature).
+    r"""Return the squared norm of functions' parts in each feature, shape (…, feature).
 
     `functions` has the shape (…, |G|). The powers of one function add up to its squared norm; a
     real function's frequencies j and -j are one.
@@ -48,7 +48,7 @@ def power(group: Group, functions: NDArray[np.floating]) -> Floats:
 
 @lru_cache(maxsize=8)
 def _bases(group: Group) -> tuple[Floats, ...]:
-    """Give an orthonormal basis of each representation's functions, shape (|G|, dimension)."""
+    """Return an orthonormal basis of each representation's functions, shape (|G|, dimension)."""
     found = []
     for irrep in real_irreps(group):
         left, sizes, _ = np.linalg.svd(irrep.basis.T, full_matrices=False)
@@ -58,7 +58,7 @@ def _bases(group: Group) -> tuple[Floats, ...]:
 
 
 def largest_share(group: Group, functions: NDArray[np.floating]) -> Floats:
-    r"""Give the maximum normalised power :math:`\max_i |\hat u[i]|^2 / \sum_j |\hat u[j]|^2`.
+    r"""Return the maximum normalised power :math:`\max_i |\hat u[i]|^2 / \sum_j |\hat u[j]|^2`.
 
     It is 1 for a function of one frequency or representation [TH Fig. 7.4, 7.6]; NaN for 0.
     """

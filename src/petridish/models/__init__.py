@@ -11,34 +11,29 @@ from petridish.models.activations import (
     TruncatedReLU,
     Zigzag,
 )
+from petridish.models.attention_only import AttentionOnly
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
 from petridish.models.cls_transformer import ClsTransformer
 from petridish.models.homogeneous import Homogeneous
-from petridish.models.induction import AttentionOnly
 from petridish.models.inits import (
     Bernoulli,
-    ByName,
     Constant,
-    FromModule,
     KaimingGaussian,
     Normal,
-    OverSparse,
-    Own,
-    Paired,
+    Projected,
     Seeded,
     Signs,
     Sparse,
-    SymmetricSigns,
-    TangentStart,
     Uniform,
     XavierUniform,
-    usual_start,
 )
 from petridish.models.mlp import MLP
+from petridish.models.module_inits import ByName, FromModule, Own, usual_start
+from petridish.models.paired_inits import OverSparse, Paired, SymmetricSigns
 from petridish.models.parameters import parameters_of
+from petridish.models.parity_transformer import ParityTransformer
 from petridish.models.polynet import DisjointPolyNet, PolyNet
-from petridish.models.tangent import Tangent
-from petridish.models.transformer import ParityTransformer
+from petridish.models.tangent import Tangent, TangentStart
 
 ACTIVATIONS: dict[str, type] = {
     a.name: a
@@ -51,7 +46,7 @@ INITS: dict[str, type] = {
     i.name: i
     for i in (
         *(Uniform, XavierUniform, KaimingGaussian, Bernoulli, Sparse, Paired, OverSparse),
-        *(SymmetricSigns, Constant, Normal, Signs, Seeded, TangentStart, Own),
+        *(SymmetricSigns, Constant, Normal, Projected, Signs, Seeded, TangentStart, Own),
     )
 }
 MODELS: dict[str, type] = {
@@ -93,6 +88,7 @@ __all__ = [
     "ParityTransformer",
     "PolyNet",
     "Power",
+    "Projected",
     "ReLU",
     "Seeded",
     "Signs",

@@ -23,6 +23,16 @@ class Activation(Protocol):
 
 
 @dataclass(frozen=True)
+class _OfDegree:
+    """An activation with one setting: the k of the parity that it is made for."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        check_whole(type(self).__name__, 1, k=self.k)
+
+
+@dataclass(frozen=True)
 class ReLU:
     """max(z, 0)."""
 
@@ -46,16 +56,10 @@ class TruncatedReLU:
         return hardtanh(z, 0.0, 1.0)  # with the slope 0 at both corners
 
 
-@dataclass(frozen=True)
-class Power:
+class Power(_OfDegree):
     """z^k [HP, architectures (iv)–(vi)]."""
 
     name: ClassVar[str] = "power"
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("Power", 1, k=self.k)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""
@@ -77,8 +81,7 @@ class Identity:
         return z
 
 
-@dataclass(frozen=True)
-class Zigzag:
+class Zigzag(_OfDegree):
     """Piecewise linear through (k, +1), (k − 2, −1), …, (−k, ±1) [HP, architectures (vii), (xi)].
 
     At z = w_S · x, the sum of the k bits of S, it is their product: one neuron is the parity. The
@@ -86,11 +89,6 @@ class Zigzag:
     """
 
     name: ClassVar[str] = "zigzag"
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("Zigzag", 1, k=self.k)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""
@@ -101,16 +99,10 @@ class Zigzag:
         return (1 - 2 * (piece % 2)) * (1 - 2 * within)
 
 
-@dataclass(frozen=True)
-class Oscillating:
+class Oscillating(_OfDegree):
     """The polynomial of degree k through the points of `Zigzag` [HP, (viii), (xii)]."""
 
     name: ClassVar[str] = "oscillating"
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("Oscillating", 1, k=self.k)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""
@@ -125,7 +117,7 @@ class Oscillating:
 
 @lru_cache(maxsize=64)
 def oscillating_coefficients(k: int) -> tuple[float, ...]:
-    """Give the coefficients of z^0, z^2, … (k even) or z^1, z^3, … (k odd), exactly rounded.
+    """Return the coefficients of z^0, z^2, … (k even) or z^1, z^3, … (k odd), exactly rounded.
 
     Newton's interpolation over the points (−k + 2i, (−1)^(k − i)) in whole numbers: the i-th
     divided difference is (−1)^k (−2)^i / (i! 2^i).
@@ -145,19 +137,13 @@ def oscillating_coefficients(k: int) -> tuple[float, ...]:
     return tuple(float(value) for value in polynomial[k % 2 :: 2])
 
 
-@dataclass(frozen=True)
-class InfiniteZigzag:
+class InfiniteZigzag(_OfDegree):
     """The triangle wave through (k + 4i, +1) and (k + 2 + 4i, −1) [HP, (ix), (xiii)].
 
-    It agrees with `Zigzag` on [−k, k], and continues for ever.
+    It agrees with `Zigzag` on [−k, k], and is periodic.
     """
 
     name: ClassVar[str] = "infinite_zigzag"
-
-    k: int
-
-    def __post_init__(self) -> None:
-        check_whole("InfiniteZigzag", 1, k=self.k)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the activation."""
@@ -166,20 +152,19 @@ class InfiniteZigzag:
 
 
 @dataclass(frozen=True)
-class Sine:
+class Sine(_OfDegree):
     """sin(π/2 · scale · z + β), +1 at scale · z = k [HP, (x), (xiv)].
 
-    With scale = 1 it passes through the points of `InfiniteZigzag`. The source doubles the scale in
+    With scale = 1 it passes through the points of `InfiniteZigzag`. The paper doubles the scale in
     its training curves on (50, 3).
     """
 
     name: ClassVar[str] = "sine"
 
-    k: int
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole("Sine", 1, k=self.k)
+        super().__post_init__()
         object.__setattr__(self, "scale", float(self.scale))
 
     def __call__(self, z: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Weights = NDArray[np.float32]
 Kind = Literal["weight", "bias", "scale"]
+Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,40 @@ def layer_parameter(
     shape = (fan_out, fan_in) if kind == "weight" else (fan_out,)
     name = more.pop("name", f"layer{layer + 1}.{kind}")
     return Parameter(name, shape, fan_in, fan_out, layer, kind, **more)
+
+
+def first_fitting(
+    owner: str, rules: Sequence[tuple[str, Said]], parameters: Sequence[Parameter]
+) -> list[Said]:
+    """Return what the first fitting pattern says of each parameter; refuse patterns without effect.
+
+    A last line for '*' may fit none that is left.
+    """
+    first = {}
+    for p in parameters:
+        fitting = [place for place, (pattern, _) in enumerate(rules) if p.fits(pattern)]
+        if fitting:
+            first[p.name] = fitting[0]
+    for place, (pattern, _) in enumerate(rules):
+        fitted = [p.name for p in parameters if p.fits(pattern)]
+        if not fitted:
+            names = ", ".join(p.name for p in parameters)
+            raise UserError(
+                f"{owner}: the pattern {pattern!r} fits no parameter of this model. It has: "
+                f"{names}."
+            )
+        if place not in first.values() and (pattern, place) != ("*", len(rules) - 1):
+            earlier = rules[first[fitted[0]]][0]
+            raise UserError(
+                f"{owner}: the pattern {pattern!r} has no effect: earlier ones, such as "
+                f"{earlier!r}, fit all that it fits. Put it before them, or leave it out."
+            )
+    for p in parameters:
+        if p.name not in first:
+            raise UserError(
+                f"{owner}: nothing is said of the parameter {p.name}. End with a line for '*'."
+            )
+    return [rules[first[p.name]][1] for p in parameters]
 
 
 class Model(Hashable, Protocol):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from petridish.errors import UserError, check_whole
-from petridish.tasks.domain import Classes, Domain, Tokens
+from petridish.tasks.domain import Domain, check_one_label, token_inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClsTransformer:
-    r"""A block of minGPT whose [CLS] token, behind the others, alone asks and answers.
+    r"""A block of minGPT with [CLS] as the last token: it alone has a query, and gives the output.
 
     Token i of the T + 1 is :math:`z_i = E_{x_i} + P_i`, and with :math:`N_1, N_2, N_3` for layer
     normalisations
@@ -29,7 +29,7 @@ class ClsTransformer:
 
     The shares of attention, (example, head, token), pass through the part `pattern`.
 
-    What the paper takes from minGPT and a run has to say: ``Training(clip=1.0)``, and AdamW with
+    Settings of minGPT that the run itself must have: ``Training(clip=1.0)``, and AdamW with
     ``Piece(decay=(("embed.*", 0.0), ("@weight", 1.0), ("*", 0.0)))``: the weights of linear layers
     alone decay.
 
@@ -63,18 +63,8 @@ class ClsTransformer:
         """Return the embedding, one layer of attention and an MLP."""
         from petridish.models.modules import ClsTransformerModule
 
-        if not isinstance(domain.inputs, Tokens):
-            raise UserError(
-                f"ClsTransformer embeds tokens, and the task's inputs are {domain.inputs}. Give a "
-                "task of tokens."
-            )
-        target = domain.target
-        if isinstance(target, Classes) and target.positions is not None:
-            raise UserError(
-                f"ClsTransformer has one answer per example, and the task has labels at "
-                f"{target.positions} positions. Give a model that answers at every position."
-            )
-        tokens = domain.inputs
+        tokens = token_inputs("ClsTransformer", domain)
+        check_one_label("ClsTransformer", domain)
         return ClsTransformerModule(
             tokens.vocabulary, tokens.length, self.d, self.heads, self.dropout, n_outputs
         )

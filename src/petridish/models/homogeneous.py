@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Homogeneous(Stacked):
     r"""f(x) = Σ_i w_i σ(u_i · x), with σ a power or ReLU [TH §7.2].
 
-    Twice the weights give 2^ν times the outputs, ν being `degree`, so that a margin can be measured
-    in units of :math:`\|\theta\|_{2,\nu}^\nu = \sum_i \|(u_i, w_i)\|_2^\nu`.
+    Doubling the weights multiplies the outputs by 2^ν, ν being `degree`; so a margin is measured in
+    units of :math:`\|\theta\|_{2,\nu}^\nu = \sum_i \|(u_i, w_i)\|_2^\nu`.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Homogeneous(Stacked):
 
     @property
     def degree(self) -> int:
-        """The ν in which a neuron grows: one more than its activation."""
+        """The degree of homogeneity ν of a neuron: one more than its activation's."""
         return 1 + (self.activation.k if isinstance(self.activation, Power) else 1)
 
     def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
@@ -66,10 +66,10 @@ class Homogeneous(Stacked):
         return HomogeneousModule(n_inputs, self.width, n_outputs, self.activation)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Give the outputs of a stack of runs, shape (run, batch, output).
+        """Return the outputs of a stack of runs, shape (run, batch, output).
 
-        Whole numbers are the places of ones: adding up columns of u is a third of a product with
-        one-hot vectors.
+        Integer inputs are the places of ones: adding columns of u takes a third of the time of a
+        product with one-hot vectors.
         """
         first, second = parameters
         if x.is_floating_point():
@@ -78,7 +78,9 @@ class Homogeneous(Stacked):
 
         runs, width, n_inputs = first.shape
         columns = first.mT.reshape(runs * n_inputs, width)
-        places = (x + n_inputs * arange(runs).view(-1, 1, 1)).flatten(0, 1)  # (run · batch, one)
+        places = (x + n_inputs * arange(runs, device=x.device).view(-1, 1, 1)).flatten(
+            0, 1
+        )  # (run · batch, one)
         # Not `embedding_bag`: the order in which its gradient adds up depends on the stack.
         sums = columns.index_select(0, places[:, 0])
         for one in range(1, places.shape[1]):

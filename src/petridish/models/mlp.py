@@ -84,7 +84,7 @@ class MLP(Stacked):
         )
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Give the outputs of a stack of runs, shape (run, batch, output)."""
+        """Return the outputs of a stack of runs, shape (run, batch, output)."""
         # Neurons before examples: with the batch as the inner axis a narrow net's products run
         # four times faster, and a wide net's no slower.
         h = (x if x.dim() == 3 else x.flatten(2)).mT  # (run, input, batch)

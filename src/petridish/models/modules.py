@@ -1,6 +1,6 @@
 """The models as plain PyTorch modules, one run at a time: what `build` returns.
 
-They are written as their formulas read, apart from the stacked `forward` of each model: the engine
+They are written as their formulas read, independently of each model's stacked `forward`: the engine
 `reference` trains them, and tests compare the two.
 """
 
@@ -128,8 +128,29 @@ class EmbeddedTokens(nn.Module):
         return embedded + self.positions
 
 
-class ClsTransformerModule(nn.Module):
-    """A block of minGPT; its shares of attention pass through the part `pattern`."""
+class _ClsAttention(nn.Module):
+    """Heads of attention with one query, the last token's; shares pass through `pattern`."""
+
+    heads: int
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    pattern: nn.Module
+
+    def attended(self, tokens: Tensor, dropout: nn.Module | None = None) -> Tensor:
+        """Return what the heads bring to the last token, side by side, shape (batch, d)."""
+        query = self.query(tokens[:, -1]).unflatten(1, (self.heads, -1))  # (batch, head, size)
+        key = self.key(tokens).unflatten(2, (self.heads, -1))  # (batch, token, head, size)
+        value = self.value(tokens).unflatten(2, (self.heads, -1))
+        scores = torch.einsum("bhd,bthd->bht", query, key) / sqrt(query.shape[-1])
+        shares = self.pattern(scores.softmax(dim=2))
+        if dropout is not None:
+            shares = dropout(shares)
+        return torch.einsum("bht,bthd->bhd", shares, value).flatten(1)
+
+
+class ClsTransformerModule(_ClsAttention):
+    """A block of minGPT."""
 
     def __init__(
         self, vocabulary: int, length: int, d: int, heads: int, dropout: float, n_outputs: int
@@ -153,23 +174,14 @@ class ClsTransformerModule(nn.Module):
         """Return the outputs, shape (batch, output)."""
         tokens = self.dropout(self.embed(x))  # (batch, token, d)
         z = tokens[:, -1]
-        z = z + self.dropout(self.out(self._attended(self.norm1(tokens))))
+        z = z + self.dropout(self.out(self.attended(self.norm1(tokens), self.dropout)))
         z = z + self.dropout(self.mlp2(nn.functional.gelu(self.mlp1(self.norm2(z)))))
         outputs: Tensor = self.output(self.norm3(z))
         return outputs
 
-    def _attended(self, tokens: Tensor) -> Tensor:
-        """Return what the heads bring to [CLS], side by side, shape (batch, d)."""
-        query = self.query(tokens[:, -1]).unflatten(1, (self.heads, -1))  # (batch, head, size)
-        key = self.key(tokens).unflatten(2, (self.heads, -1))  # (batch, token, head, size)
-        value = self.value(tokens).unflatten(2, (self.heads, -1))
-        scores = torch.einsum("bhd,bthd->bht", query, key) / sqrt(query.shape[-1])
-        shares = self.dropout(self.pattern(scores.softmax(dim=2)))
-        return torch.einsum("bht,bthd->bhd", shares, value).flatten(1)
 
-
-class ParityTransformerModule(nn.Module):
-    """One layer of attention; its shares of attention pass through the part `pattern`."""
+class ParityTransformerModule(_ClsAttention):
+    """One layer of attention and an MLP."""
 
     def __init__(
         self, n_inputs: int, d_emb: int, d_attn: int, heads: int, d_mlp: int, n_outputs: int
@@ -180,10 +192,10 @@ class ParityTransformerModule(nn.Module):
         self.tokens = nn.Parameter(torch.empty(d_emb, 3))  # the columns −1, +1, CLS
         for embedding in (self.positions, self.tokens):
             nn.init.xavier_uniform_(embedding)
-        self.query = nn.Linear(d_emb, heads * d_attn, bias=False)
-        self.key = nn.Linear(d_emb, heads * d_attn, bias=False)
-        self.value = nn.Linear(d_emb, heads * d_attn, bias=False)
-        self.pattern = nn.Identity()  # (batch, head, token): what a hook can look at
+        self.query, self.key, self.value = (
+            nn.Linear(d_emb, heads * d_attn, bias=False) for _ in range(3)
+        )
+        self.pattern = nn.Identity()  # (batch, head, token): read by hooks
         self.out = nn.Linear(heads * d_attn, d_emb, bias=False)
         self.mlp1 = nn.Linear(d_emb, d_mlp)
         self.mlp2 = nn.Linear(d_mlp, d_emb)
@@ -191,58 +203,57 @@ class ParityTransformerModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs, shape (batch, output)."""
-        batch = len(x)
         embedded = self.tokens.mT[(x > 0).long()] + self.positions.mT  # (batch, n, d_emb)
-        cls = self.tokens[:, 2].expand(batch, 1, -1)
+        cls = self.tokens[:, 2].expand(len(x), 1, -1)
         tokens = torch.cat([embedded, cls], dim=1)  # (batch, n + 1, d_emb)
-        query = self.query(cls[:, 0]).view(batch, self.heads, -1)
-        key = self.key(tokens).view(batch, tokens.shape[1], self.heads, -1)
-        value = self.value(tokens).view(batch, tokens.shape[1], self.heads, -1)
-        scores = torch.einsum("bhd,bthd->bht", query, key) / sqrt(query.shape[-1])
-        shares = self.pattern(scores.softmax(dim=2))
-        mixed = torch.einsum("bht,bthd->bhd", shares, value).flatten(1)
-        z = cls[:, 0] + self.out(mixed)
+        z = cls[:, 0] + self.out(self.attended(tokens))
         hidden = nn.functional.gelu(self.mlp1(z))
         outputs: Tensor = self.output(z + self.mlp2(hidden))
         return outputs
 
 
 class CausalAttention(nn.Module):
-    """One head of attention to earlier tokens; its shares pass through the part `pattern`."""
+    """Heads of attention to earlier tokens; their shares pass through the part `pattern`."""
 
-    def __init__(self, length: int, d: int) -> None:
+    def __init__(self, length: int, d: int, heads: int = 1) -> None:
         super().__init__()
-        self.positions = nn.Parameter(torch.empty(d, length))  # column m: m tokens back
+        self.d, self.heads = d, heads
+        self.positions = nn.Parameter(torch.empty(heads * d, length))  # column m: m tokens back
         nn.init.xavier_uniform_(self.positions)
-        self.query = nn.Linear(d, d, bias=False)
-        self.key = nn.Linear(d, d, bias=False)
-        self.value = nn.Linear(d, d, bias=False)
-        self.pattern = nn.Identity()  # (batch, position, token): what a hook can look at
+        self.query, self.key, self.value = (nn.Linear(d, heads * d, bias=False) for _ in range(3))
+        self.pattern = nn.Identity()  # (batch[, head], position, token): read by hooks
 
     def forward(self, z: Tensor) -> Tensor:
         """Return what each position takes from the tokens up to it, shape (batch, position, d)."""
-        place = torch.arange(z.shape[1])
+        place = torch.arange(z.shape[1], device=z.device)
         back = place[:, None] - place  # (position, token)
-        query = self.query(z)
-        distances = (query @ self.positions).gather(
-            2, back.clamp(min=0).expand(len(z), -1, -1)
-        )  # (batch, position, token)
-        scores = (query @ self.key(z).mT + distances) / sqrt(query.shape[-1])
-        shares = self.pattern(scores.masked_fill(back < 0, -torch.inf).softmax(dim=2))
-        taken: Tensor = shares @ self.value(z)
+        split = (*z.shape[:2], self.heads, self.d)
+        query, key, value = (
+            part(z).view(split).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )  # (batch, head, position, d)
+        distances = (query @ self.positions.view(self.heads, self.d, -1)).gather(
+            3, back.clamp(min=0).expand(len(z), self.heads, -1, -1)
+        )  # (batch, head, position, token)
+        scores = (query @ key.mT + distances) / sqrt(self.d)
+        shares = scores.masked_fill(back < 0, -torch.inf).softmax(dim=3)
+        # One head's pattern has no axis of heads.
+        shares = self.pattern(shares if self.heads > 1 else shares[:, 0])
+        taken: Tensor = (shares.view(len(z), self.heads, *back.shape) @ value).sum(dim=1)
         return taken
 
 
 class AttentionOnlyModule(nn.Module):
     """Layers `attention1`, `attention2`, …, each of which adds to what it is given."""
 
-    def __init__(self, vocabulary: int, length: int, d: int, layers: int, n_outputs: int) -> None:
+    def __init__(
+        self, vocabulary: int, length: int, d: int, layers: int, heads: int, n_outputs: int
+    ) -> None:
         super().__init__()
         self.tokens = nn.Parameter(torch.empty(d, vocabulary))
         nn.init.xavier_uniform_(self.tokens)
         self.layers = layers
         for number in range(1, layers + 1):
-            self.add_module(f"attention{number}", CausalAttention(length, d))
+            self.add_module(f"attention{number}", CausalAttention(length, d, heads))
         self.output = nn.Linear(d, n_outputs, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from petridish.choices import blamed, describe
+from petridish.choices import blamed, placed
 from petridish.errors import UserError
 from petridish.models.base import FitsItself, Kind, Model, Parameter, Stacked
 from petridish.seeds import Streams
@@ -39,12 +39,12 @@ def build(model: Model, domain: Domain, n_outputs: int, seed: int = 0) -> nn.Mod
         module = seeded(lambda: model.build(domain, n_outputs), seed)
     if not isinstance(module, nn.Module):
         raise UserError(
-            f"The model {describe(model)} built {module!r}, which is no torch.nn.Module. Return "
+            f"The model {placed(model)} built {module!r}, which is no torch.nn.Module. Return "
             "one from build."
         )
     if not any(True for _ in module.parameters()):
         raise UserError(
-            f"The model {describe(model)} built a module without parameters: there is nothing to "
+            f"The model {placed(model)} built a module without parameters: there is nothing to "
             "train. Register its layers as attributes of the module."
         )
     return module

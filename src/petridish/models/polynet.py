@@ -31,8 +31,7 @@ class PolyNet(Stacked):
 
     def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List the weights and biases of the k factors."""
-        _one_output("PolyNet", n_outputs)
-        n_inputs = one_answer("PolyNet", domain)
+        n_inputs = _n_inputs("PolyNet", domain, n_outputs)
         return (
             layer_parameter(0, "weight", n_inputs, self.k),
             layer_parameter(0, "bias", n_inputs, self.k),
@@ -42,11 +41,10 @@ class PolyNet(Stacked):
         """Return one linear layer whose outputs are multiplied."""
         from petridish.models.modules import PolyNetModule
 
-        _one_output("PolyNet", n_outputs)
-        return PolyNetModule(one_answer("PolyNet", domain), self.k)
+        return PolyNetModule(_n_inputs("PolyNet", domain, n_outputs), self.k)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Give the outputs of a stack of runs, shape (run, batch, 1)."""
+        """Return the outputs of a stack of runs, shape (run, batch, 1)."""
         weight, bias = parameters
         factors = bias.unsqueeze(2).baddbmm(weight, x.flatten(2).mT)  # (run, k, batch)
         return _product(factors).unsqueeze(2)
@@ -67,12 +65,11 @@ class DisjointPolyNet(Stacked, ChecksTask):
         check_whole("DisjointPolyNet", 1, k=self.k)
 
     def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
-        """List the weights, a row of n/k for each block."""
+        """List the weights, one row of n/k per block."""
         return (layer_parameter(0, "weight", self._n_inputs(domain, n_outputs) // self.k, self.k),)
 
     def _n_inputs(self, domain: Domain, n_outputs: int) -> int:
-        _one_output("DisjointPolyNet", n_outputs)
-        n_inputs = one_answer("DisjointPolyNet", domain)
+        n_inputs = _n_inputs("DisjointPolyNet", domain, n_outputs)
         if n_inputs % self.k:
             raise UserError(
                 f"DisjointPolyNet: {n_inputs} inputs cannot be cut into k={self.k} equal blocks. "
@@ -97,7 +94,7 @@ class DisjointPolyNet(Stacked, ChecksTask):
             )
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Give the outputs of a stack of runs, shape (run, batch, 1)."""
+        """Return the outputs of a stack of runs, shape (run, batch, 1)."""
         (weight,) = parameters
         blocks = x.reshape(*x.shape[:2], self.k, -1)  # (run, batch, k, n/k)
         factors = (blocks * weight.unsqueeze(1)).sum(dim=3)  # (run, batch, k)
@@ -112,9 +109,10 @@ def _product(factors: Tensor) -> Tensor:
     return value
 
 
-def _one_output(owner: str, n_outputs: int) -> None:
+def _n_inputs(owner: str, domain: Domain, n_outputs: int) -> int:
     if n_outputs != 1:
         raise UserError(
             f"{owner} has one output, but task and loss ask for {n_outputs}. "
             "Give a task of two classes and a loss such as hinge."
         )
+    return one_answer(owner, domain)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.errors import check_whole
+import numpy as np
+
+from petridish.errors import UserError, check_whole
 from petridish.models.activations import Activation, ReLU
-from petridish.models.base import Parameter, Stacked, layer_parameter
+from petridish.models.base import Init, Parameter, Stacked, Weights, layer_parameter
+from petridish.models.inits import Uniform
 from petridish.tasks.domain import Domain, one_answer
 
 if TYPE_CHECKING:
@@ -61,16 +64,37 @@ class Tangent(Stacked):
         return TangentModule(n_inputs, self.width, n_outputs, self.activation)
 
     def forward(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        """Give the outputs of a stack of runs, shape (run, batch, output)."""
+        """Return the outputs of a stack of runs, shape (run, batch, output)."""
         import torch
 
         v, c, a, *start = parameters
         w0, b0, u0 = (array.detach() for array in start)
         h = x.flatten(2).mT  # (run, input, batch)
-        with torch.enable_grad():  # also where a look forbids it: σ' is taken by autograd
+        with torch.enable_grad():  # also in evaluations, which take no gradient: σ' needs one
             z = b0.unsqueeze(2).baddbmm(w0, h).requires_grad_()  # (run, width, batch)
             features = self.activation(z)
             (slopes,) = torch.autograd.grad(features.sum(), z)
         moved = slopes * c.unsqueeze(2).baddbmm(v, h)
         outputs = a.bmm(features.detach()) + u0.bmm(moved)  # (run, output, batch)
         return outputs.mT
+
+
+@dataclass(frozen=True)
+class TangentStart:
+    """θ = 0, with θ_0 as `base` would start the network that is linearised: see `Tangent`."""
+
+    name: ClassVar[str] = "tangent_start"
+
+    base: Init = Uniform()
+
+    def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
+        """Draw θ_0 under the names of the network's own parameters, and leave θ at 0."""
+        half = len(parameters) // 2
+        trained, frozen = parameters[:half], parameters[half:]
+        if [p.shape for p in trained] != [p.shape for p in frozen]:
+            raise UserError(
+                "TangentStart: the model is not its linearisation: it has no frozen weights "
+                "beside the trained ones. Give the model Tangent, or another initialisation."
+            )
+        start = [np.zeros((len(seeds), *p.shape), np.float32) for p in trained]
+        return [*start, *self.base.draw(trained, seeds)]

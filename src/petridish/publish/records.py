@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish import __version__
+from petridish.choices import hint_at
 from petridish.errors import UserError
 from petridish.training import cell_text, flat
-from petridish.values import hint_at, plain, read
+from petridish.values import plain, read
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +37,7 @@ ROOMY = ("seconds", "train_loss", "test_error", "steps")  # no two alike: left o
 VERY_MANY = 100_000
 ORDER = ("task", "init", "model.width", "data.m", "seed", "restart")
 ALWAYS = ("solved_at", "fitted_at")  # null is what they say of a run
-PROVENANCE = ("version", "commit", "clean", "engine", "engine_version")
+PROVENANCE = ("version", "commit", "clean", "engine", "engine_version", "device")
 
 
 def lighter(runs: pl.DataFrame) -> pl.DataFrame:
@@ -65,7 +66,7 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
     """
     import polars as pl
 
-    from petridish.store.columns import is_kept
+    from petridish.store.schema import is_kept
 
     left_out = (*LEFT_OUT, *PROVENANCE, *(ROOMY if len(runs) > VERY_MANY else ()))
     if "restart" in runs and not runs["restart"].cast(pl.Boolean).any():
@@ -83,7 +84,7 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
-    """Give a row for every cell: runs, success with its interval, median time, classes.
+    """Return one row per cell: runs, success with its interval, median time, classes.
 
     Where no run had an error to reach, the errors it ended with take their place.
     """
@@ -92,8 +93,8 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
     if "training.target_error" not in runs:
         return _ends(runs)
 
-    from petridish.rules.outcomes import CLASSES, with_classes
-    from petridish.statistics.estimate import anytime_interval, censored_median
+    from petridish.rules.outcome_classes import CLASSES, with_classes
+    from petridish.statistics.intervals import anytime_interval, censored_median
 
     by = cell_columns(runs)
     rows = []
@@ -121,7 +122,7 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(runs: pl.DataFrame) -> pl.DataFrame:
-    """Give the errors with which the runs of every cell ended."""
+    """Return the errors with which the runs of every cell ended."""
     import polars as pl
 
     error = pl.col("test_error").fill_nan(None)
@@ -161,7 +162,7 @@ def write_record(
 ) -> list[Path]:
     """Write spec, runs, summary, verdicts, tables and figures of an experiment into a folder.
 
-    A README beside them is for the hand: what surprised us.
+    The README is written by hand: what surprised us.
     """
     from petridish.figures.style import NothingToDraw, save_png
 

@@ -2,12 +2,13 @@
 
 from petridish.rules.claims import Claim, Finding, Judgement, Judges, Reads, Verdict, nothing
 from petridish.rules.comparisons import BestOrTied
-from petridish.rules.layouts import Each, Layout, Paired, Sides, Trend
+from petridish.rules.layouts import Each, Layout, PairedBySeed, Sides, Trend
 from petridish.rules.measures import (
     AtEnd,
     BestOf,
     Field,
     InOrder,
+    LastOf,
     Measure,
     Over,
     ReachedAt,
@@ -15,10 +16,13 @@ from petridish.rules.measures import (
     SolvedAt,
     TimeTo,
 )
-from petridish.rules.outcomes import Groks
+from petridish.rules.outcome_classes import Groks
+from petridish.rules.outcome_table import OutcomeTable, outcome_table
+from petridish.rules.outcome_text import outcome_text
 from petridish.rules.rule import Rule
 from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
-from petridish.rules.times import Quicker, SlowAtTheEdge, Valley
+from petridish.rules.times import Quicker, SlowAtTheEdge
+from petridish.rules.varying import varying
 from petridish.statistics.estimators import Mean, Median, RatioOfMedians, Share
 
 __all__ = [
@@ -35,13 +39,15 @@ __all__ = [
     "InOrder",
     "Judgement",
     "Judges",
+    "LastOf",
     "Layout",
     "Mean",
     "Measure",
     "Median",
     "NeverDecreases",
+    "OutcomeTable",
     "Over",
-    "Paired",
+    "PairedBySeed",
     "Quicker",
     "RatioOfMedians",
     "ReachedAt",
@@ -54,7 +60,9 @@ __all__ = [
     "SolvedAt",
     "TimeTo",
     "Trend",
-    "Valley",
     "Verdict",
     "nothing",
+    "outcome_table",
+    "outcome_text",
+    "varying",
 ]

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+NO_CURVES = "these runs kept no curves"
 
 
 def reads(*columns: str) -> Callable[[Function], Function]:
@@ -27,6 +31,16 @@ def reads(*columns: str) -> Callable[[Function], Function]:
 def curve_columns(*names: str) -> tuple[str, ...]:
     """Return the columns of curves, and that of the steps at which they were measured."""
     return ("curve.step", *(f"curve.{name}" for name in dict.fromkeys(names)))
+
+
+def missing_curves(table: pl.DataFrame, *names: str) -> str:
+    """Return what is missing where no run kept curves, or none a curve of these names; else ""."""
+    for column in curve_columns(*names):
+        if column not in table.columns or table[column].is_null().all():
+            name = column.removeprefix("curve.")
+            missing = f"these runs did not record {name}: name it in evaluation.instruments"
+            return NO_CURVES if name == "step" else missing
+    return ""
 
 
 def columns_read(parts: Iterable[object]) -> tuple[str, ...] | Literal["all"]:

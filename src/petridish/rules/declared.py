@@ -1,49 +1,64 @@
-"""What a claim speaks of must be declared: its arms, its columns, its restarts.
+"""What a claim speaks of must be declared: its arms, its columns and their values, its restarts.
 
 And it must not be what the choice of the runs takes for granted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
+from petridish.rules.cells import RESTART, as_tuple
 from petridish.rules.claims import Judges, Reads, Simulated, columns_of
-from petridish.rules.layouts import RESTART
+from petridish.rules.comparisons import BestOrTied
+from petridish.rules.layouts import ARM
+from petridish.rules.measures import Measure
 from petridish.rules.rule import Rule
+from petridish.rules.success import Beats, FrontierShrinks
+from petridish.rules.times import Quicker
 from petridish.sweeps import Arms, Sweep
-from petridish.training import RunSpec, flat
+from petridish.sweeps.sweep import SHORT, with_value
+from petridish.training import RunSpec, cell_text, flat
 
 ENDS = (
     *("outcome", "solved_at", "fitted_at", "steps", "test_error", "train_loss", "seconds"),
     *("restart", "seed"),
 )
+CELL = "cell"  # the whole spec, which every table has: a measure may ask it (`rules.specs`)
 
 
-def check_rule(rule: Judges, sweep: Sweep) -> None:
-    """Refuse a rule that speaks of an arm or a column that the runs of a sweep will not have.
+def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> None:
+    """Refuse a rule that speaks of an arm, a column or a value that no run of a sweep will have.
 
-    Also one that would count the restarts of a seed as seeds, and one that compares runs along an
-    axis along which their allocation takes success to rise. Nothing is trained for it: the specs
-    say which columns their runs have.
+    Also one that would count the restarts of a seed, or runs of different settings, as seeds, and
+    one that compares runs along an axis along which their allocation takes success to rise. Nothing
+    is trained for it: the specs say which columns their runs have. By --set a user may leave values
+    out and add axes to what is `declared`: a value counts as known if one of these sweeps has it,
+    and of a further axis the verdict will speak.
     """
     if isinstance(rule, Simulated):
         return  # no run takes part
     _check_assumed(rule, sweep)
     if isinstance(rule, Rule):
         _check_arms(rule, sweep)
-    missing = set(columns_of(rule))
-    known: set[str] = set()
+    named = {*columns_of(rule), *_columns_named(rule)} - {CELL}
+    missing, known = set(named), set[str]()
     for spec, _ in sweep.cells() if missing else ():
         found = columns_of_run(spec)
         missing, known = missing - found, known | found
         if not missing:
             break
-    if missing and isinstance(rule, Rule):
+    if missing and (isinstance(rule, Rule) or missing & _columns_named(rule)):
         name = min(missing)
+        whole = [path for path in known if path == SHORT.get(name) or path.endswith(f".{name}")]
+        cure = f"Give its whole path, {' or '.join(sorted(whole))}." if whole else ""
         raise UserError(
             f"There is no column {name!r} among the runs of this sweep, which its rule reads. "
-            f"{nearest(name, known)}"
+            f"{cure or nearest(name, known)}"
         )
+    _check_values(rule, sweep, declared)
     over = rule.over if isinstance(rule, Reads) else ()
     restarts = max(len(part.axes.get(RESTART, (0,))) for part in sweep.grids())
     if restarts > 1 and RESTART not in over:
@@ -51,6 +66,134 @@ def check_rule(rule: Judges, sweep: Sweep) -> None:
             f"The sweep has {restarts} restarts per seed, and its rule counts each as a seed. "
             'Judge BestOf(…, over="restart"), or choose one by --set restart=0.'
         )
+    if isinstance(rule, Rule):
+        _check_measure(rule.measure)
+        if not declared or sweep in declared:
+            _check_apart(rule, sweep)
+
+
+def _columns_named(rule: Judges) -> set[str]:
+    """Return the columns that a general rule of this package names by its fields."""
+    if isinstance(rule, Reads) or not type(rule).__module__.startswith("petridish.rules."):
+        return set()
+    fields = [
+        getattr(rule, name, ()) for name in ("along", "over", "condition", "within", "best_over")
+    ]
+    fields.append(tuple(getattr(rule, "at_least", ())))
+    return {name for field in fields for name in as_tuple(field)}
+
+
+def _values_named(rule: Judges) -> list[tuple[str, Any]]:
+    """Return the values that a rule names, each with its column."""
+    if isinstance(rule, Beats):
+        return [(rule.condition, rule.better), (rule.condition, rule.worse)]
+    if isinstance(rule, BestOrTied):
+        return [(rule.condition, rule.candidate)]
+    if isinstance(rule, Quicker | FrontierShrinks):
+        return [(rule.along, end) for end in rule.ends or ()]
+    if not isinstance(rule, Rule):
+        return []
+    only = [(name, value) for name, each in rule.layout.only.items() for value in as_tuple(each)]
+    return [(name, value) for name, value in (*rule.layout.named, *only) if name != ARM]
+
+
+def _check_values(rule: Judges, sweep: Sweep, declared: Iterable[Sweep]) -> None:
+    sweeps = (sweep, *declared)
+    for column, value in _values_named(rule):
+        # One axis at a time finds nearly all; the text of a choice may need several together.
+        near = (_value(spec, column) for each in sweeps for spec in one_axis_at_a_time(each))
+        every = (_value(spec, column) for each in sweeps for spec, _ in each.cells())
+        if value not in near and value not in (known := list(every)):
+            names = sorted({str(each) for each in known if each is not None})
+            raise UserError(
+                f"No run of this sweep has {column} = {value}, of which its rule speaks. "
+                f"{nearest(str(value), names)}"
+            )
+
+
+def _value(spec: RunSpec, column: str) -> Any:
+    value = flat(spec).get(column)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def one_axis_at_a_time(sweep: Sweep) -> Iterator[RunSpec]:
+    """Yield specs of a sweep that differ in one axis at a time from the first of their grid."""
+    for part in sweep.grids():
+        first = next(part.cells())[0]
+        yield first
+        for axis, values in part.axes.items():
+            if axis != "seed":
+                yield from (with_value(first, axis, value) for value in values[1:])
+
+
+def _check_measure(measure: Measure) -> None:
+    """Refuse a measure that reads a column which it does not declare, tried on no runs at all."""
+    import polars as pl
+
+    from petridish.store.schema import FIXED, SEED, is_kept, is_measured, kind_of
+
+    known = {**FIXED, **SEED}
+    schema = {
+        name: known[name] if name in known else kind_of(name)
+        for name in measure.columns
+        if name in known or is_kept(name) or is_measured(name)
+    }
+    if len(schema) < len(set(measure.columns)):
+        return  # of fields of the spec the type is not known
+    try:
+        measure.known(pl.DataFrame(schema=schema))
+    except pl.exceptions.ColumnNotFoundError as error:
+        name = str(error).split()[0].strip("\"'`")
+        raise UserError(
+            f"The measure «{measure.label}» reads the column {name!r} and declares "
+            f"{', '.join(measure.columns) or 'none'}. Name it in `columns`."
+        ) from error
+    except Exception:  # no runs at all may be too few for a measure of the user's own
+        return
+
+
+def _check_apart(rule: Rule, sweep: Sweep) -> None:
+    """Refuse a rule that takes runs of different settings for seeds of one."""
+    layout = rule.layout
+    parts = (
+        [sweep[name] for name in rule.arms] if isinstance(sweep, Arms) and rule.arms else [sweep]
+    )
+    columns = [name for name in rule.over if name != ARM]
+    for part in (grid for each in parts for grid in each.grids() if not isinstance(grid, Arms)):
+        chosen = {
+            axis: [v for v in values if _fits(with_value(part.base, axis, v), layout.only, axis)]
+            for axis, values in part.axes.items()
+        }
+        first = part.base
+        for axis, values in chosen.items():
+            first = with_value(first, axis, values[0]) if values else first
+        if not all(
+            _fits(first, {name: only}, name) for name, only in layout.only.items() if name != ARM
+        ):
+            continue
+        for axis, values in chosen.items():
+            specs = [
+                with_value(first, axis, value) for value in values if axis not in ("seed", RESTART)
+            ]
+            needed = set(rule.measure.columns) - {CELL}
+            specs = [s for s in specs if needed <= columns_of_run(s)]
+            cells = {cell_text(spec) for spec in specs}
+            told = {tuple(repr(_value(spec, name)) for name in columns) for spec in specs}
+            if len(cells) > len(told):
+                raise UserError(
+                    f"The sweep has {len(values)} values of {axis}, and its rule counts runs of "
+                    f"all of them as seeds. Lay them apart by the layout, take the best by "
+                    f"best_over=({axis!r},), or choose one by only={{{axis!r}: …}}."
+                )
+
+
+def _fits(spec: RunSpec, only: Any, axis: str) -> bool:
+    """Return whether a spec has the values asked for, as far as an axis has a say in them."""
+    for name, values in only.items():
+        related = name == axis or name.startswith(f"{axis}.") or axis.startswith(f"{name}.")
+        if related and _value(spec, name) not in as_tuple(values):
+            return False
+    return True
 
 
 def _check_assumed(rule: Judges, sweep: Sweep) -> None:

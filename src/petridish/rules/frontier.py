@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def frontier_index(success: NDArray[Any], *, target: float = 0.5) -> NDArray[np.int64]:
-    """Give the first place along the last axis where success reaches `target`.
+    """Return the first place along the last axis where success reaches `target`.
 
     The length of the axis where it never does: the frontier lies beyond the grid.
     """
@@ -27,7 +27,7 @@ def frontier_index(success: NDArray[Any], *, target: float = 0.5) -> NDArray[np.
 
 
 def replayed_frontiers(counts: Grid) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the frontier of all runs, and of those that adaptive allocation would have made."""
+    """Return the frontier of all runs, and of those that adaptive allocation would have made."""
     made = first_seeds(counts.outcome)
     with np.errstate(invalid="ignore"):
         whole = np.nan_to_num(counts.solved / counts.runs)
@@ -37,7 +37,7 @@ def replayed_frontiers(counts: Grid) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def sample_sizes(columns: Sequence[float]) -> Floats:
-    """Give the sample size of each frontier index; one step beyond the grid for its length."""
+    """Return the sample size of each frontier index; one step beyond the grid for its length."""
     finite = [m for m in columns if math.isfinite(m)]
     ratio = finite[-1] / finite[-2] if len(finite) > 1 else 2.0
     beyond = finite[-1] * ratio

@@ -8,83 +8,88 @@ several (`BestOf`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from petridish.errors import UserError, nearest, require
-from petridish.rules.cells import ordered
-from petridish.rules.measures import BestOf, Measure, refuse_negative
-from petridish.statistics.known import Known, difference, kendall_trend, quotient
+from petridish.rules.cells import as_tuple, having
+from petridish.rules.laid_out import LaidOut, ValueGroup, lay_out
+from petridish.rules.measures import Measure, refuse_negative
+from petridish.rules.tuning import Best, tuned
+from petridish.statistics.known import difference, kendall_trend, quotient
 from petridish.sweeps.arms import arm_names, by_arm
 
 if TYPE_CHECKING:
     import polars as pl
 
 ARM = "arm"
-RESTART = "restart"
-
-
-@dataclass(frozen=True)
-class Group:
-    """The values of one group, shape (side, seed).
-
-    `runs` are behind them; `without` are runs of the group to which the measure does not apply.
-    """
-
-    name: str
-    values: Known
-    runs: int
-    without: int = 0
 
 
 @dataclass(frozen=True)
 class Layout(ABC):
-    """What is laid beside what.
+    """Which runs are compared with which.
 
     Attributes
     ----------
     only : mapping of str to value or tuple of values
         Keeps the runs that have one of these values in a column, such as ``{"data.m": 100}``.
+    best_over : tuple of str
+        Fields of which every group and side takes its best value, such as
+        ``("training.learning_rate",)``: chosen on one half of the seeds, measured on the other.
+    best : "least" or "most", optional
+        Which end of the measure is the better one; left out, most successes and the least of all
+        else.
     """
 
     sides: ClassVar[int] = 1
     """Samples per group that an estimator is given."""
 
     only: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    best_over: tuple[str, ...] = field(default=(), kw_only=True)
+    best: Best | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "best_over", as_tuple(self.best_over))
+        require(
+            self.best in (None, "least", "most"),
+            f"{type(self).__name__}: best={self.best!r}. Give 'least' or 'most'.",
+        )
 
     @property
     @abstractmethod
     def conditions(self) -> tuple[str, ...]:
-        """The columns by which runs are told apart."""
+        """The columns that distinguish runs."""
 
     @abstractmethod
     def describe(self, measure: str) -> str:
         """Return what is laid out, in words, given those of the measure."""
 
     @abstractmethod
-    def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
+    def groups(self, table: pl.DataFrame, measure: Measure) -> list[ValueGroup]:
         """Lay the runs of a table out."""
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that it names."""
-        return tuple(map(str, _tuple(self.only.get(ARM, ()))))
+        return tuple(map(str, as_tuple(self.only.get(ARM, ()))))
 
     @property
     def compares(self) -> tuple[str, ...]:
-        """The columns whose values are held against each other."""
+        """The columns whose values are compared with each other."""
+        return ()
+
+    @property
+    def named(self) -> tuple[tuple[str, Any], ...]:
+        """The values that it names beside `only`, each with its column."""
         return ()
 
     def chosen(self, table: pl.DataFrame, measure: Measure) -> pl.DataFrame:
         """Return the runs that it speaks of, one row per arm where it speaks of arms."""
-        import polars as pl
-
         measure.check(table)
-        names = (*self.conditions, *self.only)
+        names = (*self.conditions, *self.only, *self.best_over)
         if ARM in names:
             known = arm_names(table)
             for name in self.arms:
@@ -106,12 +111,11 @@ class Layout(ABC):
                     f"{nearest(column, table.columns)}"
                 )
         for column, values in self.only.items():
-            table = table.filter(pl.col(column).is_in(list(_tuple(values))))
-        return table
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, tuple | list) else (value,)
+            table = having(table, column, values)
+        if not self.best_over or table.is_empty():
+            return table
+        over, within = self.best_over, self.conditions
+        return tuned(table, measure, over=over, within=within, best=self.best).table
 
 
 @dataclass(frozen=True)
@@ -124,22 +128,23 @@ class Each(Layout):
     by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", _tuple(self.by))
+        super().__post_init__()
+        object.__setattr__(self, "by", as_tuple(self.by))
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The columns by which runs are told apart."""
+        """The columns that distinguish runs."""
         return self.by
 
     def describe(self, measure: str) -> str:
         """Return what is laid out, in words."""
         return measure
 
-    def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
+    def groups(self, table: pl.DataFrame, measure: Measure) -> list[ValueGroup]:
         """Lay the runs of a table out."""
-        laid = _lay_out(self.chosen(table, measure), measure, self.by, ())
+        laid = lay_out(self.chosen(table, measure), measure, self.by, ())
         return [
-            Group(name, laid.values[place], int(laid.runs[place].sum()), laid.without[place])
+            ValueGroup(name, laid.values[place], int(laid.runs[place].sum()), laid.without[place])
             for place, name in enumerate(laid.groups)
         ]
 
@@ -154,7 +159,8 @@ class _TwoSides(Layout):
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "within", _tuple(self.within))
+        super().__post_init__()
+        object.__setattr__(self, "within", as_tuple(self.within))
         require(
             self.top != self.bottom,
             f"{type(self).__name__}: {self.top!r} is to be compared with itself. Give two sides.",
@@ -162,7 +168,7 @@ class _TwoSides(Layout):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The columns by which runs are told apart."""
+        """The columns that distinguish runs."""
         return (*self.within, self.along)
 
     @property
@@ -176,25 +182,28 @@ class _TwoSides(Layout):
         """The column of the two sides."""
         return (self.along,)
 
-    def both(self, table: pl.DataFrame, measure: Measure) -> _Laid:
-        """Lay out the two sides, in the strata that have both."""
-        import polars as pl
+    @property
+    def named(self) -> tuple[tuple[str, Any], ...]:
+        """The two sides."""
+        return (self.along, self.top), (self.along, self.bottom)
 
+    def both(self, table: pl.DataFrame, measure: Measure) -> LaidOut:
+        """Lay out the two sides, in the strata that have both."""
         runs = self.chosen(table, measure)
         known = runs[self.along].unique().to_list()
         for side in (self.top, self.bottom):
             if side not in known:
                 names = sorted(map(str, known))
                 raise UserError(f"No run has {self.along} = {side}. {nearest(str(side), names)}")
-        kept = runs.filter(pl.col(self.along).is_in([self.top, self.bottom]))
-        laid = _lay_out(kept, measure, self.within, (self.along,))
+        kept = having(runs, self.along, (self.top, self.bottom))
+        laid = lay_out(kept, measure, self.within, (self.along,))
         order = [laid.sides.index(side) for side in (self.top, self.bottom)]
         full = np.flatnonzero(np.all(laid.runs[:, order].sum(axis=2) > 0, axis=1))
         return laid.part(full, order)
 
 
 @dataclass(frozen=True)
-class Paired(_TwoSides):
+class PairedBySeed(_TwoSides):
     """One arm against another, seed by seed where both were run: `top` − `bottom`, or their ratio.
 
     With ``along="init"`` the two are values of that field instead of arms.
@@ -214,7 +223,7 @@ class Paired(_TwoSides):
         sign = "/" if self.by == "ratio" else "−"
         return f"{measure}, {self.top} {sign} {self.bottom}"
 
-    def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
+    def groups(self, table: pl.DataFrame, measure: Measure) -> list[ValueGroup]:
         """Lay the runs of a table out."""
         laid = self.both(table, measure)
         found = []
@@ -226,7 +235,7 @@ class Paired(_TwoSides):
             else:
                 pairs = difference(top, bottom)
             runs = int(laid.runs[place][:, pairs.there].sum())
-            found.append(Group(name, pairs[None, :], runs, laid.without[place]))
+            found.append(ValueGroup(name, pairs[None, :], runs, laid.without[place]))
         return found
 
 
@@ -243,11 +252,11 @@ class Sides(_TwoSides):
         """Return what is laid out, in words."""
         return f"{measure}, {self.top} / {self.bottom}"
 
-    def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
+    def groups(self, table: pl.DataFrame, measure: Measure) -> list[ValueGroup]:
         """Lay the runs of a table out."""
         laid = self.both(table, measure)
         return [
-            Group(name, laid.values[place], int(laid.runs[place].sum()), laid.without[place])
+            ValueGroup(name, laid.values[place], int(laid.runs[place].sum()), laid.without[place])
             for place, name in enumerate(laid.groups)
         ]
 
@@ -264,11 +273,12 @@ class Trend(Layout):
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "within", _tuple(self.within))
+        super().__post_init__()
+        object.__setattr__(self, "within", as_tuple(self.within))
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The columns by which runs are told apart."""
+        """The columns that distinguish runs."""
         return (*self.within, self.along)
 
     @property
@@ -280,7 +290,7 @@ class Trend(Layout):
         """Return what is laid out, in words."""
         return f"τ of {measure} along {self.along}"
 
-    def groups(self, table: pl.DataFrame, measure: Measure) -> list[Group]:
+    def groups(self, table: pl.DataFrame, measure: Measure) -> list[ValueGroup]:
         """Lay the runs of a table out."""
         runs = self.chosen(table, measure)
         require(
@@ -292,99 +302,10 @@ class Trend(Layout):
             runs[self.along].n_unique() > 1,
             f"A trend along {self.along} needs two values of it, and these runs have one.",
         )
-        laid = _lay_out(runs, measure, self.within, (self.along,))
+        laid = lay_out(runs, measure, self.within, (self.along,))
         found = []
         for place, name in enumerate(laid.groups):
             tau = kendall_trend(laid.values[place])
             runs_of = int(laid.runs[place][:, tau.there].sum())
-            found.append(Group(name, tau[None, :], runs_of, laid.without[place]))
+            found.append(ValueGroup(name, tau[None, :], runs_of, laid.without[place]))
         return found
-
-
-@dataclass(frozen=True)
-class _Laid:
-    """Values of shape (group, side, seed), the runs behind each, and those without a value."""
-
-    groups: list[str]
-    sides: list[Any]
-    values: Known
-    runs: NDArray[np.int64]
-    without: list[int]
-
-    def part(self, groups: NDArray[np.int64], sides: Sequence[int]) -> _Laid:
-        """Return some groups and some sides."""
-        place = np.ix_(groups, np.asarray(sides))
-        return _Laid(
-            [self.groups[group] for group in groups],
-            [self.sides[side] for side in sides],
-            self.values[place],
-            self.runs[place],
-            [self.without[group] for group in groups],
-        )
-
-
-def _lay_out(
-    table: pl.DataFrame, measure: Measure, by: tuple[str, ...], along: tuple[str, ...]
-) -> _Laid:
-    """Lay runs out by groups, sides and seeds, the best of several where the measure takes it."""
-    known = measure.known(table)
-    counted = known.there
-    _refuse_doubles(table.filter(counted), measure, (*by, *along))
-    groups, group = ordered(table, by, _sortable)
-    sides, side = ordered(table, along, _sortable)
-    seeds, seed = ordered(table, ("seed",))
-    shape = len(groups), len(sides), len(seeds)
-    place = np.ravel_multi_index((group, side, seed), shape)[counted]
-    most = isinstance(measure, BestOf) and measure.best == "most"
-    ends = []
-    for end in (known.low[counted], known.high[counted]):
-        found = np.full(shape, -np.inf if most else np.inf).ravel()
-        (np.maximum if most else np.minimum).at(found, place, end)
-        ends.append(found)
-    runs = np.bincount(place, minlength=ends[0].size)
-    low, high = (np.where(runs > 0, end, np.nan).reshape(shape) for end in ends)
-    names = [
-        ", ".join(f"{column} = {_text(value)}" for column, value in zip(by, values, strict=True))
-        for values in groups
-    ]
-    at = [value for (value,) in sides] if along else []
-    without = np.bincount(group[~counted], minlength=len(groups)).tolist()
-    return _Laid(names, at, Known(low, high), runs.reshape(shape), without)
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _sortable(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple((str(type(part)), part) for part in key)
-
-
-def _refuse_doubles(table: pl.DataFrame, measure: Measure, conditions: tuple[str, ...]) -> None:
-    """Refuse runs that share their conditions and their seed, and would stand for each other."""
-    import polars as pl
-
-    over = (measure.over,) if isinstance(measure, BestOf) and measure.over in table.columns else ()
-    columns = list(dict.fromkeys([*conditions, *over, "seed"]))
-    double = table.filter(table.select(columns).is_duplicated())
-    if double.is_empty():
-        return
-    alike = double.filter(
-        pl.all_horizontal(pl.col(name).eq_missing(double[name][0]) for name in columns)
-    )
-    fields = [
-        name
-        for name in alike.columns
-        if name == RESTART or name.startswith(("task", "data", "model", "init", "training"))
-    ]
-    varied = [name for name in fields if alike[name].n_unique() > 1]
-    if RESTART in varied:
-        raise UserError(
-            f"Several restarts of a seed are counted as seeds by «{measure.label}». Judge "
-            'BestOf(…, over="restart"), or choose one by --set restart=0.'
-        )
-    differ = f" and differ in {', '.join(varied)}" if varied else ""
-    raise UserError(
-        f"Several runs share {', '.join(columns)}{differ}. Lay them apart by the rule's layout, "
-        "judge BestOf over it, or choose one value by --set."
-    )

@@ -42,7 +42,13 @@ class Measure(ABC):
 
     def known(self, table: pl.DataFrame) -> Known:
         """Return what is known of the number of every run, where it may lie between two ends."""
-        return exactly(self.of(table))
+        found = np.asarray(self.of(table))
+        require(
+            found.shape == (len(table),),
+            f"The measure «{self.label}» returned values of shape {found.shape} for {len(table)} "
+            "runs. Return one number per run.",
+        )
+        return exactly(found)
 
     def check(self, table: pl.DataFrame) -> None:
         """Refuse a table that lacks one of the columns."""
@@ -143,6 +149,37 @@ class AtEnd(Measure):
     def of(self, table: pl.DataFrame) -> Floats:
         """Return the number of every run."""
         found = table[self._column].cast(float).fill_null(math.nan).to_numpy()
+        diverged = (table["outcome"] == "DIVERGED").to_numpy()
+        return np.where(diverged, self.diverged, found)
+
+
+@dataclass(frozen=True)
+class LastOf(Measure):
+    """The last reading of a curve: of an instrument, which is measured at evaluations alone.
+
+    A run that diverged counts as `diverged`; NaN for one that kept no such curve.
+    """
+
+    curve: str
+    diverged: float = math.inf
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that it reads."""
+        return "outcome", f"curve.{self.curve}"
+
+    @property
+    def label(self) -> str:
+        """What is measured, in words."""
+        return f"{self.curve} at the end"
+
+    def of(self, table: pl.DataFrame) -> Floats:
+        """Return the number of every run."""
+        import polars as pl
+
+        readings = pl.col(f"curve.{self.curve}").list
+        last = table.select(readings.eval(pl.element().drop_nans().drop_nulls()).list.last())
+        found = last.to_series().cast(float).fill_null(math.nan).to_numpy()
         diverged = (table["outcome"] == "DIVERGED").to_numpy()
         return np.where(diverged, self.diverged, found)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from petridish.errors import UserError
 from petridish.rules.cells import mixed
-from petridish.statistics.estimate import anytime_interval
+from petridish.statistics.intervals import anytime_interval
 from petridish.tasks import SparseParity
 from petridish.training import RunSpec, read_cell
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FEWEST = 5  # successes behind a mixture: of fewer, luck is guessed to a factor of ten or worse
-COVERAGE = 0.95  # of the intervals, simultaneous over the budgets looked at in a cell
+COVERAGE = 0.95  # of the intervals, simultaneous over the budgets tried in a cell
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Mixture:
     task, init : str
         What is learned, from which initialisation.
     m, width, steps, restarts : float
-        The four resources (the paper's m, r, T, and luck): `steps` a run, `restarts` runs.
+        The four resources (the paper's m, r, T, and luck): `steps` per run, `restarts` runs.
     success, low, high : float
         Estimated probability that one run succeeds within `steps`, and its interval.
     runs : int
@@ -78,7 +78,7 @@ class Mixture:
         return each * self.restarts_low, each * self.restarts_high
 
     def as_json(self) -> dict[str, Any]:
-        """Give the mixture as JSON can hold it: an infinite number is null."""
+        """Return the mixture as JSON can hold it: an infinite number is null."""
         low, high = self.compute_interval
         numbers = {**vars(self), "compute": self.compute, "compute_low": low, "compute_high": high}
         return {
@@ -103,7 +103,7 @@ def restarts_needed(success: float, target: float) -> float:
 
 
 def budgets(steps: int, every: int) -> list[int]:
-    """Give the budgets that are looked at: `steps`, then less by factors of √2, in whole looks."""
+    """Return the budgets that are tried: `steps`, then less by factors of √2, at evaluations."""
     found, power = [steps], 1
     while found[-1] > every:
         smaller = max(every, int(steps / 2 ** (power / 2)) // every * every)
@@ -114,7 +114,7 @@ def budgets(steps: int, every: int) -> list[int]:
 
 
 def mixtures(table: pl.DataFrame, *, target: float) -> list[Mixture]:
-    """Give the mixtures that reach `target` and that no other one of the same task dominates.
+    """Return the mixtures that reach `target` and that no other one of the same task dominates.
 
     One dominates another if it takes no more of any of the four resources and less of one. Every
     cell offers each budget within which at least `FEWEST` of its runs succeeded. Intervals hold at
@@ -137,16 +137,29 @@ def mixtures(table: pl.DataFrame, *, target: float) -> list[Mixture]:
     return sorted(found, key=lambda o: (o.task, o.m, o.compute))
 
 
+def no_mixture(table: pl.DataFrame) -> str:
+    """Return why there is no mixture to show."""
+    import polars as pl
+
+    solved = (pl.col("outcome") == "SOLVED").sum().alias("solved")
+    most, runs = table.group_by("cell").agg(solved, pl.len()).select("solved", "len").max().row(0)
+    more = "Run more seeds of each." if runs < FEWEST else "Run more seeds, or easier settings."
+    return (
+        f"In no cell did {FEWEST} runs or more succeed: there is no mixture to show. The most of "
+        f"one cell are {most}, of at most {runs} runs. {more}"
+    )
+
+
 def _options(cell: pl.DataFrame, target: float) -> list[Mixture]:
-    """Give what one cell offers, budget by budget."""
+    """Return what one cell offers, budget by budget."""
     first = cell.row(0, named=True)
     steps, every = int(first["training.steps"]), int(first["evaluation.every"])
     times = np.sort(cell["solved_at"].drop_nulls().to_numpy())
     enough = times[FEWEST - 1] if len(times) >= FEWEST else math.inf
-    looked = [budget for budget in budgets(steps, every) if budget >= enough]
-    coverage = 1 - (1 - COVERAGE) / max(1, len(looked))
+    tried = [budget for budget in budgets(steps, every) if budget >= enough]
+    coverage = 1 - (1 - COVERAGE) / max(1, len(tried))
     found = []
-    for budget in looked:
+    for budget in tried:
         solved, runs = int(np.searchsorted(times, budget, side="right")), len(cell)
         low, high = (float(end) for end in anytime_interval(solved, runs, coverage=coverage))
         found.append(
@@ -170,11 +183,11 @@ def _options(cell: pl.DataFrame, target: float) -> list[Mixture]:
 
 
 def _least_compute(spec: RunSpec, target: float) -> float:
-    """Give Proposition 3's least width × steps × restarts at the run's m, for a sparse parity.
+    """Return Proposition 3's least width × steps × restarts at the run's m, for a sparse parity.
 
     A neuron has n + 2 parameters, and R restarts are one network of R times as many.
     """
-    from petridish.theory.pareto.bounds import sq_bound
+    from petridish.theory.lower_bounds import sq_bound
 
     if not isinstance(spec.task, SparseParity):
         return math.nan
@@ -194,7 +207,7 @@ def _undominated(resources: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def affordable(options: Sequence[Mixture], have: dict[str, float]) -> list[Mixture]:
-    """Keep the mixtures within what one has, the cheapest first.
+    """Keep the mixtures within a budget, the cheapest first.
 
     `have` gives limits on m, r, steps and restarts.
     """

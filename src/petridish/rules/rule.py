@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from petridish.errors import require
-from petridish.rules.claims import Finding, Judgement, Reads, nothing
-from petridish.rules.layouts import Group, Layout
+from petridish.rules.claims import (
+    Finding,
+    Judgement,
+    Reads,
+    blind_within,
+    nothing,
+    remarks,
+    seeds_to_exclude,
+)
+from petridish.rules.laid_out import ValueGroup
+from petridish.rules.layouts import Layout
 from petridish.rules.measures import BestOf, Measure
+from petridish.rules.tuning import tuned_text
 from petridish.statistics.estimators import Estimate, Estimator
 
 if TYPE_CHECKING:
@@ -66,6 +76,12 @@ class Rule(Reads):
             self.between is None or self.between[0] < self.between[1],
             f"Rule: between={self.between}. Give the lower end first.",
         )
+        apart = [name for name in self.layout.best_over if name in self.layout.conditions]
+        require(
+            not apart,
+            f"Rule: the layout tells runs apart by {', '.join(apart)} and takes the best over it. "
+            "Give one of the two.",
+        )
         needs, has = self.estimator.sides, self.layout.sides
         require(
             needs == has,
@@ -77,14 +93,15 @@ class Rule(Reads):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a table that it reads, arms apart."""
-        layout = (name for name in (*self.layout.conditions, *self.layout.only) if name != "arm")
+        named = (*self.layout.conditions, *self.layout.only, *self.layout.best_over)
+        layout = (name for name in named if name != "arm")
         return tuple(dict.fromkeys((*self.measure.columns, *layout, "seed")))
 
     @property
     def over(self) -> tuple[str, ...]:
         """The fields of which it takes the best value, or keeps the values apart."""
         best = (self.measure.over,) if isinstance(self.measure, BestOf) else ()
-        return (*best, *self.layout.conditions, *self.layout.only)
+        return (*best, *self.layout.conditions, *self.layout.only, *self.layout.best_over)
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -94,7 +111,9 @@ class Rule(Reads):
     @property
     def quantity(self) -> str:
         """What the estimate measures, in words."""
-        return f"{self.estimator.label} of {self.layout.describe(self.measure.label)}"
+        laid_out = self.layout.describe(self.measure.label)
+        over = self.layout.best_over
+        return f"{self.estimator.label} of {laid_out}{tuned_text(over)}"
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
@@ -117,7 +136,18 @@ class Rule(Reads):
             self.quantity + name,
             sum(group.runs for group in groups),
             self._remark(judgement, groups, found, chosen),
+            self._note(groups[chosen], decides) if judgement is UNDECIDED else "",
         )
+
+    def _note(self, group: ValueGroup, estimate: Estimate) -> str:
+        """Return a sentence on how many seeds would decide, in the group that does."""
+        if estimate.missing or math.isnan(estimate.low):
+            return ""
+        seeds = int(group.values.there.any(axis=0).sum())
+        ends = (estimate.value, estimate.low, estimate.high)
+        bounds = [end for end in self._ends if end is not None]
+        said = [seeds_to_exclude(bound, *ends, seeds=seeds, of=group.name) for bound in bounds]
+        return "; ".join(sentence for sentence in said if sentence)
 
     def side(self, estimate: Estimate) -> Judgement:
         """Return what an interval says of the decision."""
@@ -153,14 +183,17 @@ class Rule(Reads):
         return whole if all(side is whole for side in sides) else UNDECIDED
 
     def _remark(
-        self, judgement: Judgement, groups: list[Group], found: list[Estimate], chosen: int
+        self, judgement: Judgement, groups: list[ValueGroup], found: list[Estimate], chosen: int
     ) -> str:
-        """Say what is missing where nothing is decided, and what the other groups say."""
+        """Return sentences on what is missing where nothing is decided, and on other groups."""
         parts = []
         if judgement is UNDECIDED:
-            ends = " and ".join(f"{end:g}" for end in self._ends if end is not None)
+            bounds = [end for end in self._ends if end is not None]
+            ends = " and ".join(f"{end:g}" for end in bounds)
             wide = f"the interval does not exclude {ends}: more seeds would narrow it"
             parts.append(found[chosen].missing or wide)
+            of = (found[chosen].value, found[chosen].low, found[chosen].high)
+            parts += [] if found[chosen].missing else [blind_within(end, *of) for end in bounds]
         if len(groups) > 1:
             named = [
                 f"{group.name}: {estimate.text}"
@@ -174,7 +207,7 @@ class Rule(Reads):
             parts.append(f"{censored} of {values} values are bounds, from runs beyond their budget")
         if without := sum(group.without for group in groups):
             parts.append(f"{without} runs have no value")
-        return "; ".join(parts)
+        return remarks(*parts)
 
 
 def _is_number(value: object) -> bool:

@@ -1,6 +1,6 @@
 """Estimates, intervals, tests and fits: arrays in, numbers out."""
 
-from petridish.statistics.estimate import (
+from petridish.statistics.intervals import (
     anytime_interval,
     bootstrap_median,
     censored_median,

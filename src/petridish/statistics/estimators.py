@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError
-from petridish.statistics.estimate import (
+from petridish.statistics.intervals import (
+    RESAMPLES,
     censored_median,
     median_interval,
     student_half_width,
@@ -23,7 +24,6 @@ from petridish.statistics.estimate import (
 from petridish.statistics.known import Known, quotient
 
 Floats = NDArray[np.float64]
-RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Estimate:
             return "–"
         if math.isnan(self.low):
             return f"{self.value:.3g}"
+        if self.low in (-math.inf, 0.0) and self.high == math.inf:  # 0 of a ratio
+            return f"{self.value:.3g}, no interval yet"
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 

@@ -15,7 +15,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.statistics.estimate import student_half_width
+from petridish.statistics.intervals import student_half_width
+from petridish.statistics.ranks import ranks_of
 from petridish.statistics.trend import holm
 
 Floats = NDArray[np.float64]
@@ -47,7 +48,7 @@ class Difference:
     p: float
 
     def scaled(self, factor: float) -> Difference:
-        """Give the same in another unit: 100 for percentage points."""
+        """Return the same in another unit: 100 for percentage points."""
         means = tuple(factor * mean for mean in self.means)
         low, high = factor * self.low, factor * self.high
         return Difference(factor * self.estimate, low, high, means, self.p)
@@ -112,14 +113,6 @@ def signed_rank(differences: Floats) -> float:
     return min(1.0, 2 * float(min(chance[: observed + 1].sum(), chance[observed:].sum())))
 
 
-def ranks_of(values: Floats) -> Floats:
-    """Rank values from 1 on; ties share the mean of their ranks."""
-    # As scipy.stats.rankdata does, whose import would take a second of every verdict.
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
-    return ranks
-
-
 def average_ranks(errors: Floats) -> Floats:
     """Average the methods' ranks over tasks; `errors` has shape (task, method)."""
     ranks: Floats = np.mean([ranks_of(row) for row in errors], axis=0)
@@ -158,7 +151,7 @@ def paired_test(differences: Floats, *, correlation: float = 0.0) -> Floats:
 
 
 def significant(p_values: Floats, level: float) -> NDArray[np.bool_]:
-    """Say which of many p-values Holm's correction leaves below the level."""
+    """Return which of many p-values Holm's correction leaves below the level."""
     return np.array(holm(p_values.tolist()), dtype=np.float64) < level
 
 
@@ -166,7 +159,7 @@ def significant(p_values: Floats, level: float) -> NDArray[np.bool_]:
 
 
 def crossed_best(error: Floats) -> Floats:
-    """Give the errors of the best configuration, chosen on trials that do not measure it.
+    """Return the errors of the best configuration, chosen on trials that do not measure it.
 
     Parameters
     ----------
@@ -204,10 +197,9 @@ def crossed_best(error: Floats) -> Floats:
 
 
 def best_in_hindsight(error: Floats) -> Floats:
-    """Give the errors of the configuration whose mean is least on these very trials.
+    """Return the errors of the configuration whose mean is least on these very trials.
 
-    Shapes as in `crossed_best`. It flatters whoever has the larger grid: a favour that one does to
-    a rival.
+    Shapes as in `crossed_best`. Biased in favour of the larger grid; use it for rivals only.
     """
     error = _fullest(error)
     if not error.shape[-2]:
@@ -218,7 +210,7 @@ def best_in_hindsight(error: Floats) -> Floats:
 
 
 def _picked(error: Floats, best: NDArray[np.intp]) -> Floats:
-    """Give the errors of one configuration in every cell."""
+    """Return the errors of one configuration in every cell."""
     picked: Floats = np.take_along_axis(error, best[..., None, None], axis=-2)[..., 0, :]
     return picked
 
@@ -231,13 +223,13 @@ def _fullest(error: Floats) -> Floats:
 
 
 def was_made(error: Floats) -> NDArray[np.bool_]:
-    """Say where any trial was run."""
+    """Return where any trial was run."""
     made: NDArray[np.bool_] = np.any(~np.isnan(error), axis=-1)
     return made
 
 
 def medians(error: Floats) -> Floats:
-    """Give medians over the last axis, infinite where there is nothing."""
+    """Return medians over the last axis, infinite where there is nothing."""
     runs = (~np.isnan(error)).sum(axis=-1)[..., None]
     ordered = np.sort(error, axis=-1)  # NaN last
     if not error.shape[-1]:
@@ -280,7 +272,7 @@ class Ranking:
     tasks: int
 
     def alike(self, level: float) -> list[tuple[int, int]]:
-        """Give the longest stretches of methods, first and last, of which no two differ."""
+        """Return the longest stretches of methods, first and last, of which no two differ."""
         last = []
         for first in range(len(self.methods)):
             end = first

@@ -1,9 +1,9 @@
-"""Power laws through medians of censored times, and where one law gives way to another."""
+"""Power laws through medians of censored times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -11,11 +11,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.statistics.estimate import FEWEST
+from petridish.statistics.intervals import FEWEST
 
 Floats = NDArray[np.float64]
 RESAMPLES = 20_000  # a redrawn quantile costs one number, whatever the number of runs
-NULL_DRAWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Cell:
     times : array
         Steps to success from the soonest on, infinite for a run not solved within the budget.
     every : int
-        Steps between two looks: a run found solved at t was solved after t − every.
+        Steps between two evaluations: a run found solved at t was solved after t − every.
     budget : int
         Steps after which a run counts as not solved.
     """
@@ -46,22 +45,23 @@ class Cell:
 
     @cached_property
     def spread(self) -> Floats:
-        """The times, those that one look found spread evenly over the steps since the last look.
+        """The times, those that one evaluation found spread evenly over the steps before it.
 
-        Where a run takes tens of steps and a look comes every 10, times rounded up to looks would
-        bend a power law: by 5 steps on average, much for a short time and little for a long one.
+        Where a run takes tens of steps and an evaluation comes every 10, times rounded up to
+        evaluations would bend a power law: by 5 steps on average, much for a short time and little
+        for a long one.
         """
         known = self.times[: self.solved]
         _, first, tie, count = np.unique(
             known, return_index=True, return_inverse=True, return_counts=True
         )
         place = (np.arange(len(known)) - first[tie] + 0.5) / count[tie]
-        # Solved before the first step: there is no earlier look, and a logarithm needs a number.
+        # Solved before the first step: there is no earlier time, and a logarithm needs a number.
         between = np.maximum(known - self.every * (1 - place), 0.5)
         return np.concatenate([between, self.times[self.solved :]])
 
     def quantile(self, share: float = 0.5) -> float:
-        """Give the time by which `share` of the runs are solved; infinite where fewer are."""
+        """Return the time by which `share` of the runs are solved; infinite where fewer are."""
         return float(self.spread[_rank(share, len(self.times)) - 1])
 
     def interval(self, share: float = 0.5, *, coverage: float = 0.95) -> tuple[float, float]:
@@ -81,7 +81,7 @@ class Cell:
         return float(low), float(high)
 
     def redrawn(self, shares: Sequence[float], rng: np.random.Generator) -> Floats:
-        """Give quantiles of runs drawn anew, jointly, shape (resample, share); shares rise."""
+        """Return quantiles of runs drawn anew, jointly, shape (resample, share); shares rise."""
         runs = len(self.times)
         below, before, drawn = np.zeros(RESAMPLES), 0, []
         for share in shares:
@@ -93,22 +93,23 @@ class Cell:
         return np.stack(drawn, axis=1)
 
     def log_error(self) -> float:
-        """Give the standard error of the median's logarithm, infinite where it is not known.
+        """Return the standard error of the median's logarithm, infinite where it is not known.
 
-        From its 95 % bootstrap interval, to which is added what looks do not tell: within the steps
-        between two looks the median may lie anywhere, the more so the more runs one look found.
+        From its 95 % bootstrap interval, to which is added what evaluations do not tell: within the
+        steps between two evaluations the median may lie anywhere, the more so the more runs one
+        evaluation found.
         """
         middle, (low, high) = self.quantile(), self.interval()
         if not math.isfinite(high):
             return math.inf
         sampling = (math.log(high) - math.log(low)) / (2 * NormalDist().inv_cdf(0.975))
         raw = self.times[_rank(0.5, len(self.times)) - 1]
-        looks = float((self.times == raw).mean()) * self.every / (math.sqrt(12) * middle)
-        return math.hypot(sampling, looks)
+        spacing = float((self.times == raw).mean()) * self.every / (math.sqrt(12) * middle)
+        return math.hypot(sampling, spacing)
 
 
 def _rank(share: float, runs: int) -> int:
-    """Give the rank of a quantile from 1 on; ½ is the lower median."""
+    """Return the rank of a quantile from 1 on; ½ is the lower median."""
     return max(1, math.ceil(share * runs - 1e-9))
 
 
@@ -153,12 +154,16 @@ class PowerLaw:
     cells: int
 
     def __call__(self, n: float) -> float:
-        """Give the fitted time."""
+        """Return the fitted time."""
         return float(self.factor * n**self.exponent)
 
 
-def fit_power_law(cells: Sequence[Cell]) -> PowerLaw | None:
+def fit_power_law(
+    cells: Sequence[Cell], *, over: Callable[[float], float] | None = None
+) -> PowerLaw | None:
     r"""Fit the median time as a power of n; None with fewer than three known medians.
+
+    With `over`, the median time divided by a function of n, such as the time of another method.
 
     Weighted least squares of the logarithms. The exponent is a linear function of the medians'
     logarithms, as good as independent of each other: its bootstrap variance is the sum of theirs,
@@ -168,79 +173,14 @@ def fit_power_law(cells: Sequence[Cell]) -> PowerLaw | None:
     points = known_medians(cells)
     if len(points.x) < 3:
         return None
+    known = [over(n) for n in np.exp(points.x).round(6)] if over else 1.0
+    y = points.y - np.log(known)
     weight = points.error**-2
     centre = (weight * points.x).sum() / weight.sum()
     away = points.x - centre
     spread = (weight * away**2).sum()
-    exponent = float((weight * away * points.y).sum() / spread)
-    intercept = float((weight * points.y).sum() / weight.sum()) - exponent * centre
-    residual = (points.y - intercept - exponent * points.x) / points.error
+    exponent = float((weight * away * y).sum() / spread)
+    intercept = float((weight * y).sum() / weight.sum()) - exponent * centre
+    residual = (y - intercept - exponent * points.x) / points.error
     scatter = max(1.0, float((residual**2).sum()) / (len(points.x) - 2))
     return PowerLaw(exponent, math.sqrt(scatter / spread), math.exp(intercept), cells=len(points.x))
-
-
-@dataclass(frozen=True)
-class Break:
-    """The place n where two lines through a stratum's medians meet best.
-
-    `increase` is the slope above less the slope below, with an interval that holds at all breaks
-    at once; `p` is the p-value of «one straight line», the search for the break paid for.
-    """
-
-    n: float
-    below: float
-    increase: float
-    low: float
-    high: float
-    p: float
-
-    @property
-    def clarity(self) -> float:
-        """The increase by the width of its interval: p-values below the least drawn are equal."""
-        return abs(self.increase) / (self.high - self.low)
-
-
-def find_break(cells: Sequence[Cell], *, level: float) -> Break | None:
-    r"""Compare one straight line with two that meet at an inner n; None with fewer than 4 medians.
-
-    For a break at :math:`n_j` the least squares fit of :math:`a + b x + c (x - x_j)_+` gives the
-    increase of slope c and its error; their ratio is divided by :math:`\sqrt{χ² / (\text{cells} -
-    3)}` of that fit where this exceeds 1. The best break has the largest ratio of all. Under one
-    straight line the ratios depend on the errors alone, whatever the line: their largest is drawn
-    from normal errors of the medians' own size.
-    """
-    points = known_medians(cells)
-    if len(points.x) < 4:
-        return None
-    x, error = points.x, points.error
-    line = np.stack([np.ones_like(x), x - x.mean()], axis=1) / error[:, None]
-    q, _ = np.linalg.qr(line)
-    hinge = np.maximum(x[:, None] - x[None, 1:-1], 0) / error[:, None]  # (cell, break)
-    hinge -= q @ (q.T @ hinge)  # what the straight line leaves of it
-    size = np.sqrt((hinge**2).sum(axis=0))
-    df = len(x) - 3
-
-    def ratios(scaled: Floats) -> tuple[Floats, Floats]:
-        """Give increase / error at all breaks, and the scatter's square root; (draw, break)."""
-        left = scaled - (scaled @ q) @ q.T
-        z = left @ (hinge / size)
-        scatter = np.maximum(1.0, ((left**2).sum(axis=1, keepdims=True) - z**2) / df)
-        return z / np.sqrt(scatter), np.sqrt(scatter)
-
-    rng = np.random.default_rng(0)  # the same table gives the same verdict
-    null = np.abs(ratios(rng.standard_normal((NULL_DRAWS, len(x))))[0]).max(axis=1)
-    (found,), (scatter,) = ratios((points.y / error)[None])
-    best = int(np.argmax(np.abs(found)))
-    unit = scatter[best] / size[best]
-    increase, half = found[best] * unit, float(np.quantile(null, 1 - level)) * unit
-    both = np.stack([*line.T, np.maximum(x - x[best + 1], 0) / error], axis=1)
-    below = np.linalg.lstsq(both, points.y / error, rcond=None)[0][1]
-    p = (1 + (null >= abs(found[best])).sum()) / (1 + NULL_DRAWS)
-    return Break(
-        n=round(math.exp(x[best + 1]), 6),
-        below=float(below),
-        increase=float(increase),
-        low=float(increase - half),
-        high=float(increase + half),
-        p=float(p),
-    )

@@ -3,102 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError
+from petridish.statistics.log_times import LogTimes, interval_terms
 
 Floats = NDArray[np.float64]
 FEWEST = 5  # initialisations: fewer say too little about how initialisations differ
 NODES = 21  # of the quadrature: errors of 1e-6, or 6e-4 at ρ = 0.95 for a group never solved
 EDGE = 8.0  # of logit ρ: a share below 3e-4 counts as 0, one above 1 − 3e-4 as 1
-ROOT_2PI = math.log(2 * math.pi) / 2
-
-
-def anova_icc(groups: Sequence[Floats], *, coverage: float = 0.95) -> tuple[float, float, float]:
-    r"""Give the intraclass correlation of fully measured, normal values.
-
-    Parameters
-    ----------
-    groups : sequence of array
-        The values of every group; at least two groups, and two values in one of them.
-    coverage : float
-        Coverage of the two-sided interval.
-
-    Returns
-    -------
-    estimate, low, high : float
-        With the groups' means and the values within groups, :math:`F = \tilde n S^2_{means} / MSW`,
-        where :math:`\tilde n` is the harmonic mean of the groups' sizes; :math:`ρ = (F - 1) / (F -
-        1 + \tilde n)`, and the interval puts :math:`F / F_{1 ∓ α/2}` in the place of F. Exact for
-        groups of one size [Searle 1971], close to it for others [Thomas & Hultquist 1978].
-        The estimate is negative where groups differ less than chance would have them; the ends
-        are cut at 0.
-    """
-    from scipy.special import fdtri  # slow to import
-
-    sizes = np.array([len(group) for group in groups], np.float64)
-    freedom = sizes.sum() - len(sizes)
-    if len(sizes) < 2 or freedom < 1:
-        raise UserError(
-            f"anova_icc: groups of {[len(group) for group in groups]} values. Give two groups or "
-            "more, and two values in one of them."
-        )
-    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom
-    size = len(sizes) / (1 / sizes).sum()
-    between = size * float(np.var([group.mean() for group in groups], ddof=1))
-    ratio = between / within if within > 0 else math.inf
-    tails = fdtri(len(sizes) - 1, freedom, [0.5 + coverage / 2, 0.5 - coverage / 2])
-    estimate, low, high = (_share(ratio / tail, size) for tail in (1.0, *tails))
-    return estimate, max(low, 0.0), max(high, 0.0)
-
-
-def _share(ratio: float, size: float) -> float:
-    return 1.0 if math.isinf(ratio) else (ratio - 1) / (ratio - 1 + size)
 
 
 @dataclass(frozen=True)
-class LogTimes:
-    """Logarithms of times, each known to lie between two values.
-
-    Attributes
-    ----------
-    low, high : array, shape (group, run)
-        A run first found solved at a look was solved after the look before it; one that is not
-        solved has `high` infinite. Where a group has fewer runs than others, −∞ and ∞.
-    """
-
-    low: Floats
-    high: Floats
-
-    @cached_property
-    def runs(self) -> NDArray[np.int64]:
-        """Runs of each group."""
-        made: NDArray[np.int64] = (np.isfinite(self.low) | np.isfinite(self.high)).sum(axis=1)
-        return made
-
-    @cached_property
-    def unsolved(self) -> int:
-        """Runs whose time is only known to lie beyond their budget."""
-        return int((np.isfinite(self.low) & np.isinf(self.high)).sum())
-
-    @cached_property
-    def middle(self) -> Floats:
-        """A rough value for each: the middle, or the end that is known; NaN where no run was."""
-        ends = np.stack([self.low, self.high])
-        known = np.isfinite(ends)
-        none = ~known.any(axis=0)
-        total = np.where(known, ends, 0.0).sum(axis=0)
-        rough: Floats = np.where(none, np.nan, total / np.maximum(known.sum(axis=0), 1))
-        return rough
-
-
-@dataclass(frozen=True)
-class Fit:
+class RandomEffectsFit:
     """A random-effects model fitted to log times.
 
     Attributes
@@ -147,7 +67,7 @@ class RandomEffects:
     times: LogTimes
 
     def contributions(self, mean: float, spread: float, logit: float) -> tuple[Floats, ...]:
-        """Give each group's log-likelihood, its gradient and its information on μ.
+        """Return each group's log-likelihood, its gradient and its information on μ.
 
         The gradient, shape (group, 3), is in (μ, log spread, logit ρ): the mean over the group's
         posterior of the gradient that would be seen if a were known [Louis 1982].
@@ -159,7 +79,7 @@ class RandomEffects:
         node, weight = _nodes()
         z = centre[:, None] + math.sqrt(2) * width[:, None] * node  # (group, node), a = between · z
         eta = mean + between * z[:, None, :]  # (group, 1, node)
-        log_p, slope, curvature, in_within = _interval_terms(low, high, eta, within)
+        log_p, slope, curvature, in_within = interval_terms(low, high, eta, within)
         terms = log_p.sum(axis=1) - z**2 / 2 + weight  # (group, node)
         most = terms.max(axis=1)
         posterior = np.exp(terms - most[:, None])
@@ -182,13 +102,13 @@ class RandomEffects:
         return most + np.log(total * width) - math.log(math.pi) / 2, gradient, information
 
     def _modes(self, mean: float, between: float, within: float) -> tuple[Floats, Floats]:
-        """Give the place and the width of each group's posterior of a / between."""
+        """Return the place and the width of each group's posterior of a / between."""
         rough = self.times.middle - mean
         pull = between / (between**2 + within**2 / self.times.runs)
         z = pull * np.nanmean(rough, axis=1)
         for step in range(30):  # Newton's method, on a concave function
             eta = (mean + between * z)[:, None]
-            _, slope, bent, _ = _interval_terms(self.times.low, self.times.high, eta, within)
+            _, slope, bent, _ = interval_terms(self.times.low, self.times.high, eta, within)
             curvature = 1 + between**2 * bent.sum(axis=1)
             move = (between * slope.sum(axis=1) - z) / curvature
             move = np.clip(move, -2.0, 2.0)
@@ -198,7 +118,7 @@ class RandomEffects:
         return z, 1 / np.sqrt(curvature)
 
     def restricted(self, spread: float, logit: float, start: float) -> tuple[float, float]:
-        """Give the restricted log-likelihood at a spread and a share, and the best mean there."""
+        """Return the restricted log-likelihood at a spread and a share, and the best mean there."""
         mean = start
         for _ in range(10):
             heights, gradient, known = self.contributions(mean, spread, logit)
@@ -218,15 +138,15 @@ class RandomEffects:
 
     @cached_property
     def _most(self) -> float:
-        """The largest logit ρ: a standard deviation within groups of a third of a look is none."""
-        look = self.times.high - self.times.low
-        known = look[np.isfinite(look)]
+        """The largest logit ρ: less than a third of the time between evaluations is no spread."""
+        between = self.times.high - self.times.low
+        known = between[np.isfinite(between)]
         least = float(np.median(known)) / 3 if known.size else 0.0
         total, _ = self._rough
         return min(EDGE, math.log(max(total / max(least**2, 1e-12) - 1, 2.0)))
 
     @cached_property
-    def fit(self) -> Fit:
+    def fit(self) -> RandomEffectsFit:
         """The model that makes the restricted likelihood largest."""
         from scipy.optimize import minimize
 
@@ -248,11 +168,7 @@ class RandomEffects:
             options={"eps": 1e-4, "ftol": 1e-9, "gtol": 1e-3},
         )
         height, mean = self.restricted(math.exp(found.x[0]), found.x[1], mean)
-        return Fit(mean, math.exp(found.x[0]), 1 / (1 + math.exp(-found.x[1])), height)
-
-    def deviance(self, share: float) -> float:
-        """Give twice the restricted log-likelihood that is lost by holding the share there."""
-        return self._lost_at(math.log(share / (1 - share)))
+        return RandomEffectsFit(mean, math.exp(found.x[0]), 1 / (1 + math.exp(-found.x[1])), height)
 
     def _lost_at(self, logit: float) -> float:
         from scipy.optimize import minimize_scalar
@@ -316,7 +232,7 @@ class RandomEffects:
         return len(self.times.runs) / float((1 / self.times.runs).sum())
 
     def _left_out(self) -> tuple[float, Floats]:
-        """Give log(1/ñ + σ_a²/σ_e²) of all groups, and without each; none where ρ is at an end."""
+        """Return log(1/ñ + σ_a²/σ_e²) of all groups, and without each; none if ρ is at an end."""
         fit, groups = self.fit, len(self.times.runs)
         logit = _logit(fit.share)
         if not 0.05 - EDGE < logit < self._most - 0.05:
@@ -340,36 +256,13 @@ class RandomEffects:
 
 @cache
 def _nodes() -> tuple[Floats, Floats]:
-    """Give the nodes x of Gauss–Hermite quadrature, and their log weights without exp(−x²)."""
+    """Return the nodes x of Gauss–Hermite quadrature, and their log weights without exp(−x²)."""
     node, weight = np.polynomial.hermite.hermgauss(NODES)
     return node, np.log(weight) + node**2
 
 
 def _logit(share: float) -> float:
     return math.log(share / (1 - share))
-
-
-def _interval_terms(
-    low: Floats, high: Floats, eta: Floats, within: float
-) -> tuple[Floats, Floats, Floats, Floats]:
-    r"""Give log P(low < η + e ≤ high), slope and curvature in η, and the slope in log σ_e.
-
-    With l, u the ends in units of σ_e, φ the normal density, P the probability, :math:`A = (φ(u) -
-    φ(l)) / P` and :math:`B = (u φ(u) - l φ(l)) / P`: the slope in η is :math:`-A / σ_e`, minus the
-    second derivative :math:`(B + A^2) / σ_e^2`, and the slope in log σ_e is −B.
-    """
-    from scipy.special import log_ndtr  # slow to import
-
-    lower, upper = (low - eta) / within, (high - eta) / within
-    swap = lower > 0  # the far tail on the left, where the logarithm of Φ is exact
-    near = log_ndtr(np.where(swap, -lower, upper))
-    far = log_ndtr(np.where(swap, -upper, lower))
-    log_p = near + np.log(-np.expm1(np.minimum(far - near, -1e-300)))
-    at_low, at_high = (np.exp(-(end**2) / 2 - ROOT_2PI - log_p) for end in (lower, upper))
-    a = at_high - at_low
-    b = np.where(np.isinf(upper), 0, upper) * at_high - np.where(np.isinf(lower), 0, lower) * at_low
-    curvature = np.clip(b + a**2, 0.0, 1.0)  # one minus a variance that truncation made smaller
-    return log_p, -a / within, curvature / within**2, -b
 
 
 @dataclass(frozen=True)
@@ -384,7 +277,7 @@ class Explained:
         Its interval by the normal model, and without normality.
     """
 
-    fit: Fit
+    fit: RandomEffectsFit
     likelihood: tuple[float, float]
     jackknife: tuple[float, float]
 

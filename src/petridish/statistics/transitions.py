@@ -1,6 +1,7 @@
 """Measures of one run's curve: how long it stays at chance, and how suddenly it leaves.
 
-They take the looks of a run, `steps`, and its error at each of them: any run that kept its curves.
+They take the evaluations of a run, `steps`, and its error at each of them: any run that kept its
+curves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ CHANCE, SOLVED = 0.45, 0.05  # a run is on its plateau from the one up, and past
 
 
 def transition_time(steps: ArrayLike, errors: ArrayLike, *, solved: float = SOLVED) -> float:
-    """Give the first look with an error of at most `solved`; NaN if there is none."""
+    """Return the first evaluation with an error of at most `solved`; NaN if there is none."""
     under = np.flatnonzero(np.asarray(errors, np.float64) <= solved)
     return float(np.asarray(steps, np.float64)[under[0]]) if len(under) else math.nan
 
@@ -22,11 +23,11 @@ def transition_time(steps: ArrayLike, errors: ArrayLike, *, solved: float = SOLV
 def plateau_length(
     steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
-    """Give the steps spent with an error of at least `chance` before it falls to `solved`.
+    """Return the steps spent with an error of at least `chance` before it falls to `solved`.
 
-    Between two looks that differ, the change counts as halfway. With looks at 0, 10, 20 and 30
-    that find 0.5, 0.5, 0.3 and 0, it is 15 of 30 steps. Time on a plateau that a run came back to
-    counts too. NaN if the run never falls to `solved`.
+    Between two evaluations that differ, the change counts as halfway. With evaluations at 0, 10, 20
+    and 30 that find 0.5, 0.5, 0.3 and 0, it is 15 of 30 steps. Time on a plateau that a run came
+    back to counts too. NaN if the run never falls to `solved`.
     """
     end = transition_time(steps, errors, solved=solved)
     at = np.asarray(steps, np.float64)
@@ -39,12 +40,12 @@ def plateau_length(
 def plateau_fraction(
     steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
-    r"""Give the plateau's share of the time until the error falls to `solved`.
+    r"""Return the plateau's share of the time until the error falls to `solved`.
 
     The empirical side of Theorem 5.7's :math:`T(0.49) / T(0)` [HP §4.2], which is close to 1 for a
     phase transition. An error that falls along a straight line from ½ to 0 has ⅑; a fall to
-    `solved` between the first two looks has ½, which says no more than that the looks were too far
-    apart. NaN if the run never falls to `solved`, or starts there.
+    `solved` between the first two evaluations has ½, which says no more than that the evaluations
+    were too far apart. NaN if the run never falls to `solved`, or starts there.
     """
     end = transition_time(steps, errors, solved=solved)
     return (
@@ -55,38 +56,12 @@ def plateau_fraction(
 def transition_length(
     steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
 ) -> float:
-    """Give the steps from the last look at `chance` or above to the first at `solved`.
+    """Return the steps from the last evaluation at `chance` or above to the first at `solved`.
 
-    Where no look was at `chance`, all the steps to `solved`; NaN if the run never falls there.
+    Where no evaluation was at `chance`, all the steps to `solved`; NaN if the run never falls
+    there.
     """
     end = transition_time(steps, errors, solved=solved)
     at = np.asarray(steps, np.float64)
     high = at[(at <= end) & (np.asarray(errors, np.float64) >= chance)]
     return end - float(high[-1]) if len(high) else end
-
-
-def sharpness(
-    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
-) -> float:
-    """Give how many times longer the way to `solved` was than the transition at its end.
-
-    1 where the error fell all the way, 20 where the fall took a twentieth of the time. One look is
-    the shortest transition that can be seen. NaN if the run never falls to `solved`, or starts
-    there.
-    """
-    end = transition_time(steps, errors, solved=solved)
-    length = transition_length(steps, errors, chance=chance, solved=solved)
-    return end / length if end > 0 else math.nan
-
-
-def grokking_delay(fitted_at: int | None, solved_at: int | None, *, every: int = 0) -> float:
-    """Give t_test / t_train: the last look that found a run unsolved over that which found it fit.
-
-    With looks `every` so many steps, a run solved at one was not at the look before, so that their
-    spacing makes no delay; `outcomes.with_classes` calls a run grokked from 2 on. A run fitted at
-    the start counts as fitted at step 1. NaN for a run that never fitted its sample, or that had
-    none, and infinite for one that fitted and was not solved within its budget.
-    """
-    if fitted_at is None:
-        return math.nan
-    return math.inf if solved_at is None else max(solved_at - every, 0) / max(fitted_at, 1)

@@ -3,26 +3,31 @@
 A shard is written aside, flushed, then renamed, so that a reader sees the whole file or none, and
 many writers need no lock. Its name is `<time>-<digest>.parquet`: shards sort by age, and a file
 whose bytes do not match its digest is torn. A key that occurs twice is harmless: the first wins.
+
+Shards may be merged while others read and write: a shard is removed only by who has put its rows in
+a newer one, and no name is ever used twice. So every row is in some shard at any moment.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import polars as pl
 
 from petridish.errors import UserError
-from petridish.store.columns import (
+from petridish.store.schema import (
     FIXED,
     SEED,
     Columns,
@@ -35,18 +40,18 @@ from petridish.store.weights import WeightFiles
 from petridish.training import RunRecord, flat, read_cell
 from petridish.values import find_gone
 
-SCHEMA = 3  # rises when shards come to be written in another way
+SCHEMA = 3  # of shards; rises when their layout changes
 _SHARD = re.compile(r"^[0-9a-f]{16}-([0-9a-f]{16})\.parquet$")
 _SCHEMA_KEY = "petridish.schema"
 
 
 class StoreError(UserError):
-    """The store cannot be read or written as it is."""
+    """The store cannot be read or written."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a store holds: one row per key, and a sentence about each file that was passed over."""
+class StoreContents:
+    """What a store holds: one row per key, and a sentence about each file that was skipped."""
 
     table: pl.DataFrame
     problems: tuple[str, ...] = ()
@@ -55,9 +60,9 @@ class Reading:
 class Store:
     """The runs kept in a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.weights = WeightFiles(folder)
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.weights = WeightFiles(self.folder)
         self._seen: set[Path] = set()  # shards whose keys are known
         self._keys: set[str] = set()
         self._endings = pl.DataFrame(schema={"key": pl.String, "outcome": pl.String})
@@ -87,13 +92,25 @@ class Store:
         return self.write_table(to_table(records))
 
     def write_table(self, table: pl.DataFrame) -> Path:
-        """Keep rows as one new shard: aside, flushed, then renamed."""
+        """Keep rows as one new shard."""
+        try:
+            return self._put(table, time.time_ns())
+        except OSError as error:
+            cure = "Make room, then give" if self.folder.is_dir() else "Someone removed it; give"
+            raise StoreError(
+                f"The store {self.folder} takes no more: {error.strerror}. The last {len(table)} "
+                f"runs were not kept, all earlier ones were. {cure} the same command again to go "
+                "on."
+            ) from error
+
+    def _put(self, table: pl.DataFrame, age: int, **notes: str) -> Path:
+        """Write a shard aside, flush it, then rename it; `notes` are kept with it."""
         buffer = io.BytesIO()
         table.cast({pl.Categorical: pl.String}).write_parquet(
-            buffer, metadata={_SCHEMA_KEY: str(SCHEMA)}
+            buffer, metadata={_SCHEMA_KEY: str(SCHEMA), **notes}
         )
         content = buffer.getvalue()
-        name = f"{time.time_ns():016x}-{_digest(content)}.parquet"
+        name = f"{age:016x}-{_digest(content)}.parquet"
         path, part = self.folder / name, self.folder / f".{name}.part"
         try:
             with part.open("wb") as file:
@@ -101,42 +118,54 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
-        except OSError as error:
+        except OSError:
             with suppress(OSError):
                 part.unlink()
-            cure = "Make room, then give" if self.folder.is_dir() else "Someone removed it; give"
-            raise StoreError(
-                f"The store {self.folder} takes no more: {error.strerror}. The last {len(table)} "
-                f"runs were not kept, all earlier ones were. {cure} the same command again to go "
-                "on."
-            ) from error
+            raise
         return path
 
-    def read(self, *, columns: Columns = ()) -> Reading:
-        """Read every shard; a torn or foreign file is passed over, and named.
+    def merge(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """Make one shard of several, given oldest first, and remove those.
+
+        It is as old as the oldest of them: of a repeated key the same row is the first as before.
+        Others may read, write and merge meanwhile, and a crash leaves repeated keys at worst.
+        Shards that cannot be read stay; a sentence about each is returned.
+        """
+        problems: dict[Path, str] = {}
+        tables: dict[Path, pl.DataFrame] = {}
+        whole = _read_shards(_open_all(paths, problems), "all", tables)
+        if tables:
+            age = int(min(tables).name.partition("-")[0], 16)
+            try:
+                # A name of its own, even if others write the same rows at this moment.
+                self._put(whole, age, **{"petridish.merged": uuid4().hex})
+                _flush_folder(self.folder)
+            except OSError as error:
+                raise StoreError(
+                    f"The store {self.folder} cannot be compacted: {error.strerror}. It is as it "
+                    "was. A compacted store is written before the old files are removed: make room "
+                    "for it."
+                ) from error
+            for path in tables:
+                path.unlink(missing_ok=True)
+        return problems
+
+    def read(self, *, columns: Columns = ()) -> StoreContents:
+        """Read every shard; a torn or foreign file is skipped, and named.
 
         Of the columns of curves, arrays and weights, those named by `columns` are decoded.
         """
-        tables: list[pl.DataFrame] = []
-        problems: list[str] = []
-        fields: dict[str, dict[str, Any]] = {}
-        for shard in self._shards(self.shards(), problems):
-            ends = shard.ends(columns)
-            tables.append(ends)
-            fields |= shard.fields(cell for cell in ends["cell"].unique() if cell not in fields)
-        if not tables:
-            return Reading(with_fields(pl.DataFrame(schema=FIXED | SEED), {}), tuple(problems))
-        whole = pl.concat(tables, how="diagonal_relaxed")
-        unique = whole.unique(subset="key", keep="first", maintain_order=True)
-        return Reading(with_fields(unique, fields), tuple(problems))
+        problems: dict[Path, str] = {}
+        table = _read_shards(self._fresh(set(), problems), columns, {})
+        return StoreContents(table, tuple(problems.values()))
 
     def endings(self) -> pl.DataFrame:
         """Return key and outcome of all runs, reading only the shards that came since."""
-        fresh = [path for path in self.shards() if path not in self._seen]
-        self._seen.update(fresh)
-        found = [shard.columns("key", "outcome") for shard in self._shards(fresh, [])]
-        self._keys.update(*(table["key"] for table in found))
-        self._endings = pl.concat([self._endings, *found])
+        found = [shard.columns("key", "outcome") for shard in self._fresh(self._seen, {})]
+        if found:
+            whole = pl.concat([self._endings, *found])
+            self._endings = whole.unique("key", keep="first", maintain_order=True)
+            self._keys.update(self._endings["key"])
         return self._endings
 
     def keys(self) -> set[str]:
@@ -144,34 +173,43 @@ class Store:
         self.endings()
         return self._keys
 
-    def _shards(self, paths: Sequence[Path], problems: list[str]) -> Iterator[_Shard]:
-        """Open shards; a sentence about each that cannot be read is added to `problems`."""
-        for path in paths:
-            try:
-                shard = _open(path)
-            except _Unreadable as problem:
-                problems.append(str(problem))
-                continue
-            if shard is not None:
-                yield shard
+    def _fresh(self, seen: set[Path], problems: dict[Path, str]) -> Iterator[Shard]:
+        """Open the shards that are not in `seen`, and add them to it.
+
+        The folder is listed until it is found twice as it was: the rows of a shard that is gone
+        before it could be read are in one that came since.
+        """
+        listed = None
+        while (paths := self.shards()) != listed:
+            listed = paths
+            fresh = [path for path in paths if path not in seen]
+            seen.update(fresh)
+            yield from _open_all(fresh, problems)
 
 
 @dataclass(frozen=True)
-class _Shard:
-    """A whole shard in memory, of which only the columns that are asked for are decoded."""
+class Shard:
+    """A shard of which only the columns that are asked for are decoded.
+
+    Without its bytes in memory it is read from its file, unchecked.
+    """
 
     path: Path
-    content: bytes
+    content: bytes | None
     names: tuple[str, ...]
 
     def columns(self, *names: str) -> pl.DataFrame:
         """Decode some columns."""
-        return pl.read_parquet(io.BytesIO(self.content), columns=list(names))
+        source = self.path if self.content is None else io.BytesIO(self.content)
+        return pl.read_parquet(source, columns=list(names))
 
-    def ends(self, columns: Columns) -> pl.DataFrame:
-        """Decode what a run became, its cell and its seed, and what is asked for of the rest."""
+    def ends(self, columns: Columns, fixed: Collection[str] = tuple(FIXED)) -> pl.DataFrame:
+        """Decode outcome, cell and seed of each run, and the other columns that are asked for.
+
+        Of the columns that every run has, those of `fixed`.
+        """
         # Shards of schema 2 have the whole spec of each run instead of its cell.
-        wanted = {*FIXED, *SEED, *(() if "cell" in self.names else ("spec",))}
+        wanted = {*fixed, *SEED, *(() if "cell" in self.names else ("spec",))}
         wanted |= set(filter(is_measured, self.names))
         wanted |= {
             name
@@ -180,11 +218,15 @@ class _Shard:
         }
         names = [name for name in self.names if name in wanted]
         table = self.columns(*names)
-        if "restart" not in self.names:  # of before there were any
+        if "restart" not in self.names:  # written before there were restarts
             table = table.with_columns(restart=pl.lit(0))
         table = table.with_columns(pl.col(name).cast(kind) for name, kind in SEED.items())
-        if "engine_version" not in self.names:
-            table = table.with_columns(engine_version=pl.lit(1, pl.Int64))  # the first of each
+        if "engine_version" in fixed and "engine_version" not in self.names:
+            table = table.with_columns(
+                engine_version=pl.lit(1, pl.Int64)
+            )  # written before engines had versions
+        if "device" not in self.names:  # written when all runs took the CPU
+            table = table.with_columns(device=pl.lit("cpu"))
         if "cell" not in self.names:
             end = pl.concat_str(pl.lit(', "seed": '), pl.col("seed").cast(pl.String), pl.lit("}"))
             cell = pl.col("spec").str.strip_suffix(end) + "}"
@@ -214,6 +256,20 @@ class _Shard:
         return found
 
 
+def _read_shards(
+    shards: Iterable[Shard], columns: Columns, tables: dict[Path, pl.DataFrame]
+) -> pl.DataFrame:
+    """Return one row per key; what each shard holds is added to `tables`."""
+    fields: dict[str, dict[str, Any]] = {}
+    for shard in shards:
+        tables[shard.path] = ends = shard.ends(columns)
+        fields |= shard.fields(cell for cell in ends["cell"].unique() if cell not in fields)
+    if not tables:
+        return with_fields(pl.DataFrame(schema=FIXED | SEED), {})
+    whole = pl.concat([tables[path] for path in sorted(tables)], how="diagonal_relaxed")
+    return with_fields(whole.unique(subset="key", keep="first", maintain_order=True), fields)
+
+
 class _Unreadable(Exception):
     """A file that is not a whole shard; its text is the sentence for the user."""
 
@@ -222,31 +278,83 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _open(path: Path) -> _Shard | None:
+def _flush_folder(folder: Path) -> None:
+    """Put the names of files on disk, so that a new one is there before old ones go."""
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _open_all(paths: Iterable[Path], problems: dict[Path, str]) -> Iterator[Shard]:
+    """Open shards; a sentence about each that cannot be read is added to `problems`."""
+    for path in paths:
+        try:
+            shard = _open(path)
+        except _Unreadable as problem:
+            problems[path] = str(problem)
+            continue
+        if shard is not None:
+            yield shard
+
+
+def _open(path: Path) -> Shard | None:
     """Read the bytes of a shard and check them; None if a compaction has just removed it."""
     named = _SHARD.match(path.name)
     if named is None:
         raise _Unreadable(
-            f"{path} is not a shard of petridish and was passed over. Move it out of the store."
+            f"{path} is not a shard of petridish and was skipped. Move it out of the store."
         )
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        return None
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ESTALE):  # the latter on network file systems
+            return None
         raise _Unreadable(
-            f"The shard {path} cannot be read ({error.strerror}) and was passed over. "
-            "Make it readable."
+            f"The shard {path} cannot be read ({error.strerror}) and was skipped. Make it readable."
         ) from error
     if _digest(content) != named.group(1):
         raise _Unreadable(
-            f"The shard {path} is torn ({len(content)} bytes) and was passed over; its runs count "
+            f"The shard {path} is torn ({len(content)} bytes) and was skipped; its runs count "
             "as not done. `petridish store compact` sets it aside."
         )
-    schema = int(pl.read_parquet_metadata(io.BytesIO(content))[_SCHEMA_KEY])
+    _check_schema(path, pl.read_parquet_metadata(io.BytesIO(content)))
+    return Shard(path, content, tuple(pl.read_parquet_schema(io.BytesIO(content))))
+
+
+def _check_schema(path: Path, notes: Mapping[str, str]) -> None:
+    schema = int(notes[_SCHEMA_KEY])
     if schema > SCHEMA:
         raise StoreError(
             f"The shard {path} has schema {schema}, written by a newer petridish; this one reads "
             f"up to schema {SCHEMA}. Upgrade petridish or give another --store."
         )
-    return _Shard(path, content, tuple(pl.read_parquet_schema(io.BytesIO(content))))
+
+
+def open_unchecked(path: Path) -> Shard:
+    """Open a shard by its footer alone; its bytes are not compared with its name.
+
+    A sentence about a file that is no whole shard is raised as a `StoreError`.
+    """
+    if _SHARD.match(path.name) is None:
+        raise StoreError(
+            f"{path} is not a shard of petridish and was skipped. Move it out of the store."
+        )
+    try:
+        if not path.resolve(strict=True).is_relative_to(path.parent.resolve()):
+            raise StoreError(
+                f"{path} is a link that leads out of the store and was skipped. Remove it."
+            )
+        _check_schema(path, pl.read_parquet_metadata(path))
+        return Shard(path, None, tuple(pl.read_parquet_schema(path)))
+    except FileNotFoundError:
+        raise
+    except (OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(
+            f"The shard {path} is torn and was skipped; its runs count as not done. "
+            "`petridish store compact` sets it aside."
+        ) from error

@@ -11,7 +11,7 @@ from petridish import __version__
 
 @lru_cache(maxsize=1)
 def provenance() -> dict[str, str | bool | None]:
-    """Give the package's version, and its commit and cleanliness where it runs from a checkout."""
+    """Return the package's version, and commit and cleanliness where it runs from a checkout."""
     here = Path(__file__).resolve()
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return {"version": __version__, "commit": None, "clean": None}

@@ -6,6 +6,7 @@ nothing begins from. A file is written aside, then renamed.
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from contextlib import suppress
@@ -17,6 +18,9 @@ from petridish.errors import UserError
 from petridish.training import Ended, RunSpec, run_key
 
 FOLDER = "weights"
+
+
+_TORN = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile)
 
 
 class WeightFiles:
@@ -36,19 +40,31 @@ class WeightFiles:
         self.folder.mkdir(exist_ok=True)
         part = self.folder / f".{key}.{os.getpid()}.part"
         with part.open("wb") as file:
-            np.savez(file, *weights.values(), names=np.array(list(weights)))
+            file.write(packed(weights))
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.folder / f"{key}.npz")
+
+    def problems(self) -> list[str]:
+        """Return a sentence about each file that cannot be read."""
+        found = []
+        for key in sorted(self.keys()):
+            path = self.folder / f"{key}.npz"
+            try:
+                _load(path)
+            except _TORN as error:
+                found.append(
+                    f"The file {path} cannot be read ({error or type(error).__name__}). Remove it: "
+                    "the run whose weights it held is carried out anew when another begins from it."
+                )
+        return found
 
     def read(self, spec: RunSpec) -> Ended:
         """Return the weights of a run, or refuse one that has none here."""
         key = run_key(spec)
         path = self.folder / f"{key}.npz"
         try:
-            with np.load(path) as found:
-                names = found["names"].tolist()
-                return {name: found[f"arr_{place}"] for place, name in enumerate(names)}
+            return _load(path)
         except FileNotFoundError as error:
             raise UserError(
                 f"The store {self.folder.parent} has no weights of the run {key[:8]} (seed "
@@ -56,7 +72,7 @@ class WeightFiles:
                 "both by one sweep, which carries parents out first; a class of your own that "
                 "needs runs inherits Needs and names them."
             ) from error
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except _TORN as error:
             with suppress(OSError):
                 path.unlink()
             raise UserError(
@@ -64,3 +80,21 @@ class WeightFiles:
                 "removed. Give the same command again: the run whose weights it held is carried "
                 "out anew."
             ) from error
+
+
+def packed(weights: Ended) -> bytes:
+    """Return weights as the bytes of a file: numbers and names, and no Python object."""
+    file = io.BytesIO()
+    np.savez(file, *weights.values(), names=np.array(list(weights)))
+    return file.getvalue()
+
+
+def unpacked(content: bytes) -> Ended:
+    """Return the weights that `packed` has written."""
+    return _load(io.BytesIO(content))
+
+
+def _load(file: Path | io.BytesIO) -> Ended:
+    with np.load(file) as found:
+        names = found["names"].tolist()
+        return {name: found[f"arr_{place}"] for place, name in enumerate(names)}

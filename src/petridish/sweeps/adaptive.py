@@ -4,8 +4,8 @@ A cell is looked at after a fixed series of numbers of seeds, taken in their ord
 once the evidence against «success is ½» reaches 1/level: the likelihood ratio of Jeffreys'
 mixture, B(s + ½, f + ½) / B(½, ½) · 2^(s + f), for s runs solved and f not. Under success ½ it is a
 martingale of mean 1, so that it ever exceeds 1/level with probability at most `level`, however
-often one looks [Ville 1939; Robbins 1970]. A cell that stays unclear gets its full seeds. No cell
-borrows from another: nothing is assumed of the frontier's shape, above all no monotonicity.
+often it is evaluated [Ville 1939; Robbins 1970]. A cell that stays unclear gets its full seeds. No
+cell borrows from another: nothing is assumed of the frontier's shape, above all no monotonicity.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ LEVEL = 0.05  # probability that a cell whose success is exactly ½ is ever call
 
 
 def evidence_against_half(solved: int, runs: int) -> float:
-    """Give the logarithm of the mixture's likelihood ratio against a success of ½."""
+    """Return the logarithm of the mixture's likelihood ratio against a success of ½."""
     failed = runs - solved
     return lgamma(solved + 0.5) + lgamma(failed + 0.5) - lgamma(runs + 1) - log(pi) + runs * log(2)
 
 
 def is_settled(solved: int, runs: int, *, level: float = LEVEL) -> bool:
-    """Say whether it is clear on which side of ½ a cell's success lies."""
+    """Return whether it is clear on which side of ½ a cell's success lies."""
     return evidence_against_half(solved, runs) >= -log(level)
 
 
-def looks(seeds: int, *, level: float = LEVEL) -> list[int]:
-    """Give the numbers of seeds after which a cell is looked at, up to its full number.
+def evaluated_at(seeds: int, *, level: float = LEVEL) -> list[int]:
+    """Return the numbers of seeds after which a cell is evaluated, up to its full number.
 
     The first is the least that can settle anything; each further one is half as many again.
     """
@@ -53,7 +53,7 @@ def looks(seeds: int, *, level: float = LEVEL) -> list[int]:
 
 
 def seeds_wanted(outcomes: Sequence[bool | None], *, level: float = LEVEL) -> int:
-    """Say how many of a cell's seeds are to be run, given what is known of them.
+    """Return how many of a cell's seeds are to be run, given what is known of them.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def seeds_wanted(outcomes: Sequence[bool | None], *, level: float = LEVEL) -> in
     Returns
     -------
     int
-        The next number of looks whose runs are not all there, or that at which the cell was
+        The first number of `evaluated_at` whose runs are not all there, or at which the cell is
         settled. What later seeds say plays no part, so that the answer does not depend on how the
         runs came to be there.
     """
-    for number in looks(len(outcomes), level=level):
+    for number in evaluated_at(len(outcomes), level=level):
         seen = outcomes[:number]
         if None in seen or is_settled(sum(map(bool, seen)), number, level=level):
             return number
@@ -76,7 +76,7 @@ def seeds_wanted(outcomes: Sequence[bool | None], *, level: float = LEVEL) -> in
 
 @dataclass(frozen=True)
 class AtHalf(Allocates):
-    """Give further seeds to the cells of which it is unclear on which side of ½ success lies.
+    """Further seeds only for cells whose success may lie on either side of ½.
 
     `level` is the probability that a cell whose success is exactly ½ is ever called settled.
     """
@@ -105,7 +105,7 @@ class SeedSearch(Search):
         ]
 
     def wanted(self, solved: Solved) -> dict[str, RunSpec]:
-        """Return the seeds that each cell lacks up to its next look."""
+        """Return the seeds that each cell lacks up to its next evaluation."""
         missing: dict[str, RunSpec] = {}
         for cell in self.cells:
             number = seeds_wanted([solved.get(key) for key in cell], level=self.level)
@@ -114,7 +114,7 @@ class SeedSearch(Search):
         return missing
 
     def settled(self, solved: Solved) -> int:
-        """Count the cells of which it is clear on which side of ½ their success lies."""
+        """Count the cells whose success is known to lie above, or below, ½."""
         found = 0
         for cell in self.cells:
             outcomes = [solved.get(key) for key in cell]

@@ -57,7 +57,7 @@ class Allocates(ABC):
 
 
 class Everything(Search):
-    """All runs of a sweep, whatever becomes of them."""
+    """All runs of a sweep, whatever their outcomes."""
 
     def __init__(self, specs: Iterable[RunSpec]) -> None:
         from petridish.training import run_key
@@ -134,7 +134,7 @@ class Replay:
 
 
 def replay(sweep: Sweep, table: pl.DataFrame, search: Search) -> Replay | None:
-    """Replay a search on stored runs; None where one is lacking that it would want."""
+    """Replay a search on stored runs; None if a run that it asks for is missing."""
     from petridish.training import cell_text, run_key
 
     stored = table.select("key", "outcome", "steps").iter_rows()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from petridish.errors import UserError, nearest, require
 from petridish.sweeps.sweep import Sweep
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def joined(parts: Iterable[Sweep]) -> Sweep:
-    """Put sweeps together into one, in their order; what needs a name belongs into `Arms`."""
+    """Join sweeps into one, in their order; `Arms` gives each a name."""
     first, *rest = parts
     return replace(first, also=(*first.also, *rest))
 
@@ -60,7 +60,7 @@ class Arms(Sweep):
         for sweep in self.arms.values():
             yield from sweep.grids()
 
-    def narrowed(self, settings: Sequence[str]) -> Arms:
+    def narrowed(self, settings: Sequence[str] | Mapping[str, Sequence[Any]]) -> Arms:
         """Return the arms with other values on some axes, each as `axis=v1,v2,…`."""
         return Arms({name: sweep.narrowed(settings) for name, sweep in self.arms.items()})
 

@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 
 from petridish.models import MLP, FitsItself, Homogeneous, Stacked
 from petridish.sweeps.allocation import Search, chooses, simulate
+from petridish.sweeps.batches import cores, run_cost
 from petridish.sweeps.generations import with_parents
-from petridish.sweeps.runner import cores
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import Classes, GroupProduct, SparseParity
 from petridish.tasks.table import find_table
@@ -30,9 +30,12 @@ from petridish.training import (
     parents_of,
     run_key,
 )
+from petridish.training.devices import CPU, Device
 
 CALIBRATION_WIDTHS = (10, 100, 1000)
 CALIBRATION_SECONDS = 0.6
+CALIBRATION_RUNS = 64  # trained at once: more take longer and cost the same per step
+TIMED = 4  # cells of each class of modules: some take a second to time, and a sweep has hundreds
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Price:
 
     `parents` are further runs, from which those of the sweep begin. Of a sweep that chooses its
     runs, `chosen` are the fewest and the most of them if it is clear which succeed; model-steps and
-    seconds are those of the most.
+    seconds are those of the most. `longest` are the seconds of the longest run on one core, where
+    runs are not stacked: no number of machines is quicker.
     """
 
     runs: int
@@ -50,11 +54,16 @@ class Price:
     jobs: int
     parents: int = 0
     chosen: tuple[int, int] | None = None
+    longest: float = 0.0
+
+    def on_machines(self, count: int) -> float:
+        """Return the seconds on several such machines: at least those of the longest run."""
+        return max(self.seconds / count, self.longest)
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Seconds a model-step, on one core, at several amounts of work (multiplications a step)."""
+class Speeds:
+    """Seconds per model-step on one core, at several amounts of work (multiplications per step)."""
 
     work: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -65,7 +74,7 @@ class Rates:
         Between the calibrated amounts of work by a power law; above them in proportion to the
         work; below them as the smallest.
         """
-        work = _work(spec)
+        work = work_of(spec)
         if work <= self.work[0]:
             return self.seconds[0]
         if work >= self.work[-1]:
@@ -79,11 +88,11 @@ class Rates:
         )
 
 
-def _work(spec: RunSpec) -> float:
+def work_of(spec: RunSpec) -> float:
     """Count the multiplications of a step, about: every weight at every answer."""
     weights, target = sum(parameter.size for parameter in spec.parameters), spec.domain.target
     answers = (target.positions or 1) if isinstance(target, Classes) else 1
-    return float(spec.examples_a_step * answers * weights)
+    return float(spec.examples_per_step * answers * weights)
 
 
 def _on_bits(width: int) -> RunSpec:
@@ -112,41 +121,74 @@ def calibrate(
     engine: str = "auto",
     widths: Sequence[int] = CALIBRATION_WIDTHS,
     base_of: Callable[[int], RunSpec] = _on_bits,
-) -> Rates:
+) -> Speeds:
     """Time short runs of three widths on this machine, a couple of seconds in all."""
     work, seconds = [], []
     for width in widths:
         base = base_of(width)
         chosen = choose_engine(base, engine)
-        stack = 2 if chosen.name == "wide" else chosen.stack_size(base)  # it takes them in turn
+        most = 2 if chosen.name == "wide" else CALIBRATION_RUNS  # which takes them in turn
+        stack = min(most, chosen.stack_size(base))
         specs = [replace(base, seed=seed) for seed in range(stack)]
         _timed(chosen.name, specs)  # the first call imports and warms up
         taken = _timed(chosen.name, specs)
         steps = max(20, int(20 * CALIBRATION_SECONDS / taken))
         longer = [replace(spec, training=replace(spec.training, steps=steps)) for spec in specs]
-        work.append(_work(base))
+        work.append(work_of(base))
         seconds.append(_timed(chosen.name, longer) / (steps * len(specs)))
-    return Rates(tuple(work), tuple(seconds))
+    return Speeds(tuple(work), tuple(seconds))
 
 
-def _timed(engine: str, specs: Sequence[RunSpec]) -> float:
+def _timed(engine: str, specs: Sequence[RunSpec], device: Device = CPU) -> float:
     started = time.perf_counter()
-    for _ in choose_engine(specs[0], engine).run(specs, Silent()):
+    for _ in choose_engine(specs[0], engine).run(specs, Silent(), device):
         pass
     return time.perf_counter() - started
 
 
-def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
-    """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them."""
+def seconds_here(spec: RunSpec, runs: int, workers: int, engine: str) -> float:
+    """Estimate the seconds of runs that differ in their seed, on the CPU's workers.
+
+    A run takes one of them, so that a few runs take as few.
+    """
+    workers = min(workers, runs)
+    if is_timed(spec):
+        return _module_seconds([(spec, runs)], workers) / workers
+    return _cell_seconds(spec, runs, _usual_rates(engine), workers) / workers
+
+
+@cache
+def _usual_rates(engine: str) -> Speeds:
+    return calibrate(engine)
+
+
+Cells = Sequence[tuple[RunSpec, int]]
+"""Runs, given by cell and number."""
+Elsewhere = Callable[[Cells], tuple[Cells, float]]
+"""Takes the runs of an accelerator: returns the others, and the seconds of those taken."""
+
+
+def _nowhere(cells: Cells) -> tuple[Cells, float]:
+    return cells, 0.0
+
+
+def price(
+    sweep: Sweep, rates: Speeds, *, jobs: int | None = None, elsewhere: Elsewhere = _nowhere
+) -> Price:
+    """Price a sweep by a calibration, its runs spread over all cores or `jobs` of them.
+
+    Runs that an accelerator takes are `elsewhere`, and priced there.
+    """
     workers = jobs or cores()
     if sweep.allocate is not None:
-        return _price_of_choice(sweep, sweep.allocate.search(sweep), rates, workers)
+        search = sweep.allocate.search(sweep)
+        return _price_of_choice(sweep, search, rates, workers, elsewhere)
     if not chooses(sweep):
         needing = (spec for spec in sweep.cells() if parents_of(spec[0]))
         runs = (replace(spec, seed=seed) for spec, seeds in needing for seed in seeds)
         cells = [(spec, len(seeds)) for spec, seeds in sweep.cells()]
-        return _price(cells, _parents(runs), rates, workers)
-    parts = [price(part, rates, jobs=jobs) for part in sweep.parts()]
+        return _price(cells, _parents(runs), rates, workers, elsewhere)
+    parts = [price(part, rates, jobs=jobs, elsewhere=elsewhere) for part in sweep.parts()]
     fewest, most = zip(*(part.chosen or (part.runs, part.runs) for part in parts), strict=True)
     return Price(
         len(sweep),
@@ -155,29 +197,39 @@ def price(sweep: Sweep, rates: Rates, *, jobs: int | None = None) -> Price:
         workers,
         sum(part.parents for part in parts),
         (sum(fewest), sum(most)),
+        max(part.longest for part in parts),
     )
 
 
-def _price_of_choice(sweep: Sweep, search: Search, rates: Rates, workers: int) -> Price:
+def _price_of_choice(
+    sweep: Sweep, search: Search, rates: Speeds, workers: int, elsewhere: Elsewhere
+) -> Price:
     """Price a sweep that chooses its runs, by how they may end."""
     found = []
     for scenario in search.scenarios():
         made = simulate(search, scenario).values()
-        found.append(_price(_counted(made), _parents(made), rates, workers))
+        found.append(_price(_counted(made), _parents(made), rates, workers, elsewhere))
     most = max(found, key=lambda each: each.seconds)
     chosen = (min(each.runs for each in found), max(each.runs for each in found))
     return replace(most, runs=len(sweep), chosen=chosen)
 
 
 def _price(
-    cells: Sequence[tuple[RunSpec, int]], parents: Sequence[RunSpec], rates: Rates, workers: int
+    cells: Cells, parents: Sequence[RunSpec], rates: Speeds, workers: int, elsewhere: Elsewhere
 ) -> Price:
-    """Price runs, given by cell and number, and those from which they begin."""
+    """Price runs, and those from which they begin."""
     every = [*cells, *_counted(parents)]
-    seconds = sum(_cell_seconds(spec, runs, rates, workers) for spec, runs in every)
     steps = sum(spec.training.steps * runs for spec, runs in every)
+    here, there = elsewhere(every)
+    modules = [cell for cell in here if is_timed(cell[0])]
+    seconds = _module_seconds(modules, workers)
+    seconds += sum(
+        _cell_seconds(spec, runs, rates, workers) for spec, runs in here if not is_timed(spec)
+    )
     runs = sum(number for _, number in cells)
-    return Price(runs, steps, seconds / workers, workers, len(parents))
+    plain = [spec for spec, _ in here if not is_timed(spec)]
+    longest = max((_cell_seconds(spec, 1, rates, workers) for spec in plain), default=0.0)
+    return Price(runs, steps, seconds / workers + there, workers, len(parents), longest=longest)
 
 
 def _counted(specs: Iterable[RunSpec]) -> list[tuple[RunSpec, int]]:
@@ -192,7 +244,35 @@ def _parents(specs: Iterable[RunSpec]) -> list[RunSpec]:
     return [spec for key, spec in every if key not in by_key]
 
 
-def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float:
+def is_timed(spec: RunSpec) -> bool:
+    """Whether nobody knows what a step costs: a module that needs no other run is timed."""
+    return not isinstance(spec.model, Stacked | FitsItself) and not parents_of(spec)
+
+
+def _module_seconds(cells: Sequence[tuple[RunSpec, int]], workers: int) -> float:
+    """Estimate the seconds of runs of modules, on one core, from a few of their steps.
+
+    Of the cells of one class of model, from the cheapest to the costliest, `TIMED` are timed; each
+    other costs what the nearest of these does, in proportion to its work.
+    """
+    kinds: dict[type, list[tuple[RunSpec, int]]] = {}
+    for spec, runs in cells:
+        kinds.setdefault(type(spec.model), []).append((spec, runs))
+    total = 0.0
+    for kind in kinds.values():
+        kind.sort(key=lambda cell: run_cost(cell[0]))
+        last = len(kind) - 1
+        places = sorted({round(last * part / (TIMED - 1)) for part in range(TIMED)})
+        for place, (spec, runs) in enumerate(kind):
+            timed, _ = kind[min(places, key=lambda known: abs(known - place))]
+            engine = choose_engine(timed)
+            size = min(engine.stack_size(timed), -(-runs // workers))
+            seconds = timed_seconds(engine.name, timed, size) / size
+            total += seconds * runs * run_cost(spec) / run_cost(timed)
+    return total
+
+
+def _cell_seconds(spec: RunSpec, runs: int, rates: Speeds, workers: int) -> float:
     """Estimate the seconds of runs that differ in their seed, on one core.
 
     By their model's own guess, by their steps, or, where they are stacked, by the stacks' too.
@@ -200,21 +280,18 @@ def _cell_seconds(spec: RunSpec, runs: int, rates: Rates, workers: int) -> float
     if isinstance(spec.model, FitsItself):
         return runs * spec.model.typical_seconds(int(spec.data.m), spec.domain.n_inputs)
     engine = choose_engine(spec)
-    if not isinstance(spec.model, Stacked) and not parents_of(spec):
-        size = min(engine.stack_size(spec), -(-runs // workers))
-        return _timed_seconds(engine.name, spec, size) * runs / size
     if engine.name == "torch":
         stacks = -(-runs // min(engine.stack_size(spec), -(-runs // workers)))
         call, work = _stack_rates()
         double = 2 if spec.training.precision == "float64" else 1
-        return spec.training.steps * (call * stacks + double * work * _work(spec) * runs)
+        return spec.training.steps * (call * stacks + double * work * work_of(spec) * runs)
     if engine.name == "wide":
         rates = _table_rates()
     return rates.of(spec) * spec.training.steps * runs
 
 
 @lru_cache(maxsize=64)
-def _timed_seconds(engine: str, spec: RunSpec, size: int) -> float:
+def timed_seconds(engine: str, spec: RunSpec, size: int, device: Device = CPU) -> float:
     """Estimate the seconds of a stack of runs whose module nobody knows: by a few of their steps.
 
     Three short stacks tell what a step costs and what an evaluation does.
@@ -228,14 +305,14 @@ def _timed_seconds(engine: str, spec: RunSpec, size: int) -> float:
             training=replace(spec.training, steps=taken),
             evaluation=replace(evaluation, every=every, at=(), instruments=_at_all(evaluation)),
         )
-        return _timed(engine, [replace(short, seed=seed) for seed in range(size)])
+        return _timed(engine, [replace(short, seed=seed) for seed in range(size)], device)
 
     seconds(1, 1)  # the first call imports and warms up
     once, twice, seldom = seconds(few, few), seconds(2 * few, few), seconds(2 * few, 2 * few)
-    look = max(0.0, twice - seldom)
-    step = max(0.0, twice - once - look) / few
-    looks = steps // evaluation.every + len(evaluation.at) + 1
-    return steps * step + looks * look
+    evaluating = max(0.0, twice - seldom)
+    step = max(0.0, twice - once - evaluating) / few
+    evaluations = steps // evaluation.every + len(evaluation.at) + 1
+    return steps * step + evaluations * evaluating
 
 
 def _at_all(evaluation: Evaluation) -> tuple[Instrument, ...]:
@@ -245,12 +322,18 @@ def _at_all(evaluation: Evaluation) -> tuple[Instrument, ...]:
 
 @cache
 def _stack_rates() -> tuple[float, float]:
-    """Give the seconds of a stack's step, and of each multiplication in it.
+    """Return the seconds of a stack's step, and of each multiplication in it, on one core."""
+    return measured_rates(CPU, runs=1)
 
-    From two networks on a group: one so small that only the calls cost, one that fills the cache.
+
+def measured_rates(device: Device, *, runs: int) -> tuple[float, float]:
+    """Measure the seconds of a stack's step, and of each multiplication in it, on a device.
+
+    From two networks on a group: one so small that only the calls cost; of the other `runs` at a
+    time, so that it is busy with products alone: on one core a single run fills the cache.
     """
     seconds = []
-    for group, width, steps in (("Z3", 4, 300), ("Z31", 500, 15)):
+    for group, width, steps, stack in (("Z3", 4, 300, 1), ("Z31", 500, 15, runs)):
         task = GroupProduct(group)
         spec = RunSpec(
             task=task,
@@ -261,12 +344,14 @@ def _stack_rates() -> tuple[float, float]:
             ),
             evaluation=Evaluation(every=steps, fitted_error=None),
         )
-        _timed("torch", [replace(spec, training=replace(spec.training, steps=2))])
-        seconds.append(_timed("torch", [spec]) / steps)
+        specs = [replace(spec, seed=seed) for seed in range(stack)]
+        short = [replace(each, training=replace(each.training, steps=2)) for each in specs]
+        _timed("torch", short, device)
+        seconds.append(_timed("torch", specs, device) / steps)
     call, large = seconds
-    return call, max(0.0, large - call) / _work(spec)
+    return call, max(0.0, large - call) / (work_of(spec) * runs)
 
 
 @cache
-def _table_rates() -> Rates:
+def _table_rates() -> Speeds:
     return calibrate(base_of=_on_a_table)

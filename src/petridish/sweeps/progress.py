@@ -1,16 +1,18 @@
-"""Telling people how far a sweep is: a bar in a terminal, lines in a log, nothing with --json."""
+"""How far a sweep is: a bar in a terminal or a notebook, lines in a log, nothing with --json."""
 
 from __future__ import annotations
 
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from html import escape
+from typing import Any, TextIO
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
+from petridish.bars import terminal_bar
 
 LOG_SECONDS = 10.0  # between two lines in a log
+SHOWN_SECONDS = 0.2  # between two changes of a bar in a notebook
+FIRST_SECONDS = 1.0  # of work, before the time left is estimated
 
 
 @dataclass
@@ -21,27 +23,47 @@ class Tally:
     cost: float  # of all runs, in any unit, if none ends early
     done: int = 0
     solved: int = 0
-    spent: float = 0.0  # the cost, on the same footing, of the runs that have ended
+    spent: float = 0.0  # the cost, on the same footing, of ended runs and of the others' steps
     model_steps: int = 0
+    solvable: bool = True  # whether some of the runs have a stop rule
     started: float = field(default_factory=time.perf_counter)
+    first: tuple[float, float] | None = None  # when work was first reported, and how much
+
+    def add(self, *, done: int, solved: int, cost: float, model_steps: int) -> None:
+        """Count what has been done since the last call."""
+        self.done += done
+        self.solved += solved
+        self.spent += cost
+        self.model_steps += model_steps
+        if self.first is None and self.spent:  # workers need time to start, and do nothing then
+            self.first = time.perf_counter(), self.spent
 
     @property
     def rate(self) -> float:
-        """Model-steps a second so far."""
+        """Model-steps per second so far."""
         return self.model_steps / max(1e-9, time.perf_counter() - self.started)
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate the time left from the cost of what has ended."""
-        if self.spent < 0.03 * self.cost:  # too little has ended to tell
+        """Estimate the time left from the work done since work was first reported."""
+        if self.spent >= self.cost:
+            return 0.0
+        began, before = self.first or (time.perf_counter(), self.spent)
+        seconds, done = time.perf_counter() - began, self.spent - before
+        if seconds < FIRST_SECONDS or done <= 0:
             return None
-        return (time.perf_counter() - self.started) * (self.cost - self.spent) / self.spent
+        return seconds * (self.cost - self.spent) / done
+
+    @property
+    def share(self) -> float:
+        """The share of the work that is done."""
+        return min(1.0, self.spent / self.cost) if self.cost else 1.0
 
     def __str__(self) -> str:
         left = self.seconds_left
         return (
-            f"{self.done}/{self.runs} runs, {self.solved} solved, {count(self.rate)} steps/s, "
-            f"{'--:--' if left is None else clock(left)} left"
+            f"{self.done}/{self.runs} runs, {f'{self.solved} solved, ' if self.solvable else ''}"
+            f"{count(self.rate)} steps/s, {'--:--' if left is None else clock(left)} left"
         )
 
 
@@ -77,55 +99,95 @@ class Progress:
     def show(self, tally: Tally) -> None:
         """Show where the sweep is now."""
 
+    def say(self, line: str) -> None:
+        """Print a line beside the bar."""
+
 
 class Log(Progress):
     """A line now and then, for a log file."""
 
     def __init__(self, file: TextIO) -> None:
-        self.file = file
+        self.file, self.done = file, 0
         self.last = time.perf_counter()
 
     def show(self, tally: Tally) -> None:
         """Print a line if the last is some time ago, or all is done."""
-        now = time.perf_counter()
-        if now - self.last >= LOG_SECONDS or tally.done == tally.runs:
+        now, shown = time.perf_counter(), self.done
+        self.done = tally.done
+        if now - self.last >= LOG_SECONDS or shown < tally.done == tally.runs:
             self.last = now
-            print(f"petridish: {tally}", file=self.file, flush=True)
+            self.say(str(tally))
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(f"petridish: {line}", file=self.file, flush=True)
 
 
 class Bar(Progress):
-    """A Rich bar, for a terminal."""
+    """A bar for a terminal."""
 
     def __init__(self, title: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        self.rich: RichProgress = RichProgress(
-            TextColumn(title),
-            BarColumn(),
-            TextColumn("{task.fields[tally]}"),
-            console=Console(stderr=True),
-        )
-        self.task = self.rich.add_task("", tally="starting …")
+        self.bar = terminal_bar(title)
 
     def __enter__(self) -> Bar:
         """Begin."""
-        self.rich.start()
+        self.move = self.bar.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """End."""
-        self.rich.stop()
+        self.bar.__exit__(None, None, None)
 
     def show(self, tally: Tally) -> None:
         """Move the bar."""
-        self.rich.update(self.task, total=tally.runs, completed=tally.done, tally=str(tally))
+        self.move(tally.share, str(tally))
+
+    def say(self, line: str) -> None:
+        """Print a line; a bar that is shown moves down."""
+        print(f"petridish: {line}", file=sys.stderr)
+
+
+class NotebookBar(Progress):
+    """A bar of HTML that changes in its place, for a notebook."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.last = title, 0.0
+        self.handle: Any = None
+
+    def show(self, tally: Tally) -> None:
+        """Move the bar."""
+        from IPython.display import HTML, display
+
+        now = time.perf_counter()
+        if now - self.last < SHOWN_SECONDS and tally.done < tally.runs:
+            return
+        self.last = now
+        text = f"{escape(self.title)} <progress value='{tally.share:.4f}'></progress> {tally}"
+        shown = HTML(text)  # type: ignore[no-untyped-call] # IPython has no types
+        if self.handle is None:
+            self.handle = display(shown, display_id=True)  # type: ignore[no-untyped-call] # nor here
+        else:
+            self.handle.update(shown)
+
+    def say(self, line: str) -> None:
+        """Print a line below."""
+        print(f"petridish: {line}", file=sys.stderr)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
 
 
 def make_progress(title: str, *, quiet: bool = False) -> Progress:
-    """Choose what fits where standard error goes."""
-    if sys.stderr is None:  # closed by whoever started us
+    """Choose what fits a notebook, or where standard error goes."""
+    if _in_notebook():
+        return NotebookBar(title)
+    if sys.stderr is None:  # closed by the process that started us
         return Progress()
     if sys.stderr.isatty():
         return Bar(title)

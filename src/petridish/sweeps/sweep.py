@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
 from operator import attrgetter
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.choices import Offered, describe, parse_setting, split
+from petridish.choices import Offered, describe, hint_at, parse_setting, split
 from petridish.errors import UserError, nearest
 from petridish.models import ACTIVATIONS, INITS, MODELS, Activation, Init, Model, usual_start
 from petridish.sweeps.allocation import Allocates
@@ -34,7 +35,7 @@ from petridish.training import (
     RunSpec,
     cell_text,
 )
-from petridish.values import as_value, hint_at, plain
+from petridish.values import as_value, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,6 +54,7 @@ OFFERED: Offered = {
     Accepts: ACCEPTS,
 }
 """The choices for a field of each type."""
+MOST_NAMED = 12  # axes in a message
 MOST_VALUES = 1_000_000  # in a range: more are a slip of the finger
 SHORT = {
     "n": "task.n",
@@ -87,7 +89,8 @@ class Sweep:
         for axis, values in axes.items():
             if not _is_path(self.base, axis):
                 known = paths(self.base)
-                raise UserError(f"There is no axis called {axis!r}. {nearest(axis, known)}")
+                cure = _hint_forgotten(self.base, axis) or nearest(axis, known)
+                raise UserError(f"There is no axis called {axis!r}. {cure}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
         if self.allocate is not None:
@@ -129,7 +132,7 @@ class Sweep:
         return kept or any(part.keeps_curves for part in self.also)
 
     def specs(self) -> Iterator[RunSpec]:
-        """Give every run."""
+        """Yield every run."""
         *outer, last = self.axes or {"seed": (self.base.seed,)}
         for values in itertools.product(*(self.axes[axis] for axis in outer)):
             spec = self.base
@@ -141,7 +144,7 @@ class Sweep:
             yield from part.specs()
 
     def cells(self) -> Iterator[tuple[RunSpec, Sequence[int]]]:
-        """Give every run that differs in more than its seed, and its seeds."""
+        """Yield every run that differs in more than its seed, with its seeds."""
         seeds = self.axes.get("seed", [self.base.seed])
         apart = {axis: values for axis, values in self.axes.items() if axis != "seed"}
         for spec in Sweep(self.base, apart).specs():
@@ -160,32 +163,36 @@ class Sweep:
         for part in self.also:
             yield from part.grids()
 
-    def narrowed(self, settings: Sequence[str]) -> Sweep:
-        """Give the sweep with other values on some axes, each as `axis=v1,v2,…`.
+    def narrowed(self, settings: Sequence[str] | Mapping[str, Sequence[Any]]) -> Sweep:
+        """Return the sweep with other values on some axes, as `axis=v1,v2,…` or by a mapping.
 
-        Any path into the spec is an axis, and so is a short name such as `m`; `0..9` are the whole
-        numbers from 0 to 9.
+        Any path into the spec is an axis, and so is a short name such as `m`; in text, `0..9` are
+        the whole numbers from 0 to 9.
         """
-        base, axes = self.base, dict(self.axes)
-        for setting in settings:
-            name, equals, text = setting.partition("=")
-            axis = SHORT.get(name.strip(), name.strip())
-            known = paths(base)
-            if axis not in known:
-                raise UserError(
-                    f"There is no axis called {name!r} in this sweep. "
-                    f"{nearest(name, [*known, *SHORT])}"
-                )
-            values = [
-                parse_setting(part, axis, hint_at(base, axis), OFFERED)
-                for value in split(text)
-                for part in _range(value)
-            ]
-            if not equals or not values:
-                raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
-            axes[axis] = tuple(dict.fromkeys(values))
+        axes = dict(self.axes)
+        if isinstance(settings, Mapping):
+            axes |= {self._axis(name): values for name, values in settings.items()}
+        else:
+            axes |= dict(map(self._read_setting, settings))
         also = tuple(part.narrowed(settings) for part in self.also)
-        return Sweep(base, axes, also, self.allocate)
+        return Sweep(self.base, axes, also, self.allocate)
+
+    def _axis(self, name: str) -> str:
+        """Return the path that a name of the user stands for."""
+        return axis_called(name, paths(self.base), first=self.axes, where="in this sweep")
+
+    def _read_setting(self, setting: str) -> tuple[str, Sequence[Any]]:
+        """Read `axis=v1,v2,…`."""
+        name, equals, text = setting.partition("=")
+        axis = self._axis(name)
+        values = [
+            parse_setting(part, axis, hint_at(self.base, axis), OFFERED)
+            for value in split(text)
+            for part in _range(value)
+        ]
+        if not equals or not values:
+            raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
+        return axis, tuple(dict.fromkeys(values))
 
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
@@ -222,7 +229,7 @@ def python_values(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
-    """Give every path into a spec, with what stands there."""
+    """Return every path into a spec, with what stands there."""
     found: dict[str, Any] = {}
     for part in fields(value) if is_dataclass(value) else ():
         path, inner = f"{prefix}{part.name}", getattr(value, part.name)
@@ -231,8 +238,47 @@ def paths(value: object, prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def axis_called(name: str, known: Iterable[str], *, first: Iterable[str], where: str) -> str:
+    """Return the path that a user means: itself, a short name, or its last part if one has it.
+
+    Where there is none, those of `first` are named first.
+    """
+    paths = list(known)
+    axis = SHORT.get(name.strip(), name.strip())
+    if axis in paths:
+        return axis
+    ends = [path for path in paths if path.endswith(f".{axis}")]
+    if len(ends) == 1:
+        return ends[0]
+    said = f"There is no axis called {name!r} {where}."
+    if ends:
+        raise UserError(f"{said} Give one of {', '.join(sorted(ends))}.")
+    # A path that is not there is no suggestion, nor is a short name of one or of several.
+    short = [short for short, path in SHORT.items() if path in paths]
+    lasts = Counter(path.rpartition(".")[2] for path in paths)
+    short += [last for last, times in lasts.items() if times == 1]
+    close = nearest(name, dict.fromkeys([*paths, *short]))
+    if close.startswith("Known"):
+        listed = list(dict.fromkeys([*(path for path in first if path in paths), *paths]))
+        more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+        close = f"Known: {', '.join(listed[:MOST_NAMED])}{more}."
+    raise UserError(f"{said} {close}")
+
+
+def _hint_forgotten(base: RunSpec, axis: str) -> str:
+    """Return what to do where an axis names an attribute of a class that is no field; else ""."""
+    path, _, name = axis.rpartition(".")
+    owner = paths(base).get(path)
+    if not is_dataclass(owner) or not hasattr(owner, name):
+        return ""
+    return (
+        f"{type(owner).__name__} has {name}, but not as a field: a field has a type hint, such as "
+        f"{name}: {type(getattr(owner, name)).__name__}."
+    )
+
+
 def _is_path(value: object, path: str) -> bool:
-    """Say whether `path` leads into a spec, without listing all that do."""
+    """Return whether `path` leads into a spec, without listing all that do."""
     head, dot, rest = path.partition(".")
     if head not in getattr(value, "__dataclass_fields__", ()):
         return False
@@ -240,7 +286,7 @@ def _is_path(value: object, path: str) -> bool:
 
 
 def with_value(spec: Any, path: str, value: object) -> Any:
-    """Return a copy of `spec` with `value` at `path`, which must come to stand there."""
+    """Return a copy of `spec` with `value` at `path`; an error if the spec does not keep it."""
     new = _with_value(spec, path, value)
     found = attrgetter(path)(new)
     if path == "training.stop" and found is None and value is not None:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import petridish
+from petridish.choices import said_by
 from petridish.errors import UserError
 from petridish.values import learn
 
@@ -35,9 +37,11 @@ def load_user_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UserError(
-            f"{path} cannot be imported: {type(error).__name__}: {str(error).rstrip('.')}. "
-            f"Try `python {path.name}` to see where."
-        ) from error
+        said = said_by(error).replace(": UserError: ", ": ", 1)
+        # `from petridish import *` leaves out what many files have from elsewhere, such as Mean.
+        forgotten = error.name if isinstance(error, NameError) else None
+        cure = f" Add `from petridish import {forgotten}`." if forgotten in dir(petridish) else ""
+        stop = "" if said.endswith("?") else "."
+        raise UserError(f"{path} cannot be imported{said}{stop}{cure}") from error
     learn(module)
     return module

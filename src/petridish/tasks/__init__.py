@@ -1,8 +1,9 @@
-"""What is to be learned, one file a family."""
+"""What is to be learned, one file per family."""
 
 from petridish.tasks.base import (
     Examples,
     Finite,
+    HasCentres,
     HasDirections,
     HasHypotheses,
     HasParts,
@@ -12,9 +13,12 @@ from petridish.tasks.base import (
 )
 from petridish.tasks.biased import BiasedAnd
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
+from petridish.tasks.clusters import HiddenLabels, Hypercube
 from petridish.tasks.dictionary import Dictionary
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Reals, Tokens, Values
 from petridish.tasks.group import GroupProduct
+from petridish.tasks.images import Images, find_images
+from petridish.tasks.injected import Injected
 from petridish.tasks.markov import MarkovChains
 from petridish.tasks.parity import SparseParity
 from petridish.tasks.table import Table
@@ -23,7 +27,7 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
-        *(BiasedAnd, Dictionary, MarkovChains),
+        *(BiasedAnd, Dictionary, MarkovChains, HiddenLabels, Hypercube, Images, Injected),
     )
 }
 
@@ -37,10 +41,15 @@ __all__ = [
     "Examples",
     "Finite",
     "GroupProduct",
+    "HasCentres",
     "HasDirections",
     "HasHypotheses",
     "HasParts",
     "HasStrategies",
+    "HiddenLabels",
+    "Hypercube",
+    "Images",
+    "Injected",
     "LimitsData",
     "MarkovChains",
     "OneHot",
@@ -54,4 +63,5 @@ __all__ = [
     "Tokens",
     "TruthTable",
     "Values",
+    "find_images",
 ]

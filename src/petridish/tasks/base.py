@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.choices import blamed, describe
-from petridish.errors import UserError, check_whole
+from petridish.errors import UserError
 from petridish.seeds import Streams, Words, unpack_bits
 from petridish.tasks.domain import Bits, Classes, Domain, Tokens
+from petridish.theory.checks import check_size
 from petridish.values import settle
 
 Booleans = NDArray[np.uint8]
-FEW_LABELS, MANY_LABELS = 64, 4096  # that tell whether classes are ±1
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Examples:
 class Task(Hashable, Protocol):
     """What is to be learned. A new task is a frozen dataclass with these three names.
 
-    `draw` gives the examples start … start + count − 1 of the stream `purpose` of each run: the
+    `draw` returns the examples start … start + count − 1 of the stream `purpose` of each run: the
     training examples of a run are the first m of an endless stream, its held-out sample the first
-    of another. All randomness comes from `Streams(seeds, …)`, so that example i of a run is the
-    same whoever asks for it, and when.
+    of another. All randomness comes from `Streams(seeds, …)`, so that example i of a run is always
+    the same.
 
     A task that can do more inherits from the class that says so: `Finite`, `HasStrategies`,
-    `HasParts`, `LimitsData`.
+    `HasParts`, `HasDirections`, `HasCentres`, `LimitsData`.
     """
 
     name: ClassVar[str]
@@ -84,7 +84,7 @@ class Task(Hashable, Protocol):
 
 
 class Finite(ABC):
-    """A task whose inputs can be counted: runs may then see each at most once, or all of them."""
+    """A task of finitely many inputs: a run may then see each at most once, or all of them."""
 
     @property
     @abstractmethod
@@ -134,8 +134,16 @@ class HasDirections(ABC):
         """Return the directions of each run, shape (run, direction, input)."""
 
 
+class HasCentres(ABC):
+    """A task whose inputs gather around a few centres, such as a mixture of Gaussians."""
+
+    @abstractmethod
+    def centres(self, seeds: Sequence[int]) -> NDArray[np.float64]:
+        """Return the centres of each run, shape (run, centre, input)."""
+
+
 class Sample(Protocol):
-    """What a run asks of its task: a run's `Data`."""
+    """The sizes that a run asks of its task; its `Data` has them."""
 
     @property
     def m(self) -> float:
@@ -147,7 +155,7 @@ class Sample(Protocol):
 
 
 class LimitsData(ABC):
-    """A task that has only so many examples, and says so before a run begins."""
+    """A task with a limited number of examples, which it checks before a run begins."""
 
     @abstractmethod
     def check_data(self, data: Sample) -> None:
@@ -173,17 +181,17 @@ def examples_at(task: Any, seeds: Sequence[int], places: NDArray[np.int64]) -> E
 
 
 def check_examples(task: Task, drawn: Examples, runs: int, count: int) -> None:
-    """Refuse examples of other kinds and shapes than a task's domain says; they are not read."""
+    """Refuse examples whose kinds or shapes differ from the domain; inputs are not read."""
     name, domain = describe(task), task.domain
     if not isinstance(drawn, Examples):
         raise UserError(
-            f"The task {name} drew {type(drawn).__name__}. Return such as "
+            f"The task {name} drew {type(drawn).__name__}. Return Examples, such as "
             "Examples(labels, dense=x)."
         )
     if not isinstance(drawn.facts, Mapping):
         raise UserError(
-            f"The task {name} drew facts as {type(drawn.facts).__name__}. Return such as "
-            'Examples(labels, dense=x, facts={"part": part}).'
+            f"The task {name} drew facts as {type(drawn.facts).__name__}. Return a mapping, "
+            'such as Examples(labels, dense=x, facts={"part": part}).'
         )
     arrays = {"labels": drawn.labels, **{f"the fact {k!r}": v for k, v in drawn.facts.items()}}
     given = {"packed": drawn.packed, "dense": drawn.dense, "hot": drawn.hot}
@@ -227,55 +235,37 @@ def check_examples(task: Task, drawn: Examples, runs: int, count: int) -> None:
         )
 
 
-def check_signs(task: Task, most: int) -> None:
-    """Refuse labels ±1, of which half would count as missing; at most `most` are looked at.
-
-    A few that are all −1 and 1 may be of a class that is rare: only then many are drawn.
-    """
-    if task.domain.n_classes != 2:
-        return
-    for count in (FEW_LABELS, MANY_LABELS):
-        if most < FEW_LABELS:
-            return
-        labels = draw_examples(task, (0, 1), "train", 0, min(count, most)).labels
-        if labels.min() != -1 or labels.max() != 1 or (labels == 0).any():
-            return
-    raise UserError(
-        f"The task {describe(task)} drew the labels −1 and 1 alone, and −1 stands for no label: "
-        "these would count nowhere. Return class 0 for y = +1 and class 1 for y = −1."
-    )
-
-
 class HasSupport(ABC):
     """A task on inputs of n places, of which a few are relevant: those given, or each run's own.
 
-    A subclass is a frozen dataclass with the fields `n` and `support`.
+    A subclass is a frozen dataclass with the fields `n`, `support` and that of the name `letter`.
     """
 
+    letter: ClassVar[str] = "s"  # the paper's, of the number of relevant places
     n: int
     support: tuple[int, ...] | None
 
+    def __post_init__(self) -> None:
+        self.check_support()
+
     @property
-    @abstractmethod
     def n_relevant(self) -> int:
         """Number of relevant places."""
+        size: int = getattr(self, self.letter)
+        return size
 
     def supports(self, seeds: Sequence[int]) -> NDArray[np.int64]:
-        """Give each run's relevant bits, shape (run, bit): those given, or the run's own draw."""
+        """Return each run's relevant bits, shape (run, bit): those given, or the run's own draw."""
         if self.support is not None:
             return np.tile(np.array(self.support, np.int64), (len(seeds), 1))
         return Streams(seeds, "support").subsets(self.n, self.n_relevant, 0, 1)[:, 0]
 
-    def check_support(self, letter: str) -> None:
-        """Refuse a support that does not fit; `letter` is the paper's for its size."""
+    def check_support(self) -> None:
+        """Refuse a support that does not fit the sizes."""
         settle(self)
-        task, n, size, support = type(self).__name__, self.n, self.n_relevant, self.support
-        check_whole(task, 1, n=n, **{letter: size})
-        if size > n:
-            raise UserError(
-                f"{task}: {letter}={size} relevant bits were asked for, but n={n} has only {n} "
-                f"bits. Raise n or lower {letter}."
-            )
+        task, letter = type(self).__name__, self.letter
+        n, size, support = self.n, self.n_relevant, self.support
+        check_size(task, n, size, least=1, letter=letter)
         if support is None:
             return
         if len(support) != size:
@@ -297,17 +287,16 @@ class HasSupport(ABC):
 class OnSupport(HasSupport, Finite):
     """A function of a few relevant bits of an input uniform on {−1, +1}^n.
 
-    A subclass is a frozen dataclass with the fields `n` and `support`, and says how many bits are
-    relevant and what their label is.
+    A subclass says what the label of the relevant bits is.
     """
 
     @abstractmethod
     def evaluate(self, bits: Booleans) -> Booleans:
-        """Give the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
+        """Return the labels' bits from the relevant bits, shape (…, n_relevant) to (…)."""
 
     @property
     def domain(self) -> Domain:
-        """N bits, and two classes: the label is a bit."""
+        """The n bits, and two classes: a label is a bit."""
         return Domain(Bits(self.n), Classes(2))
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
@@ -321,7 +310,7 @@ class OnSupport(HasSupport, Finite):
         return int(2**self.n)
 
     def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
-        """Give the inputs whose bits are those of the numbers `places`, the lowest first."""
+        """Return the inputs whose bits are the binary digits of `places`, lowest first."""
         packed = places.astype(np.uint64)[..., None]
         return Examples(self.label(packed, self.supports(seeds)), packed, self.n)
 

@@ -43,16 +43,11 @@ class BiasedAnd(HasSupport, HasHypotheses):
     encoding: Literal["tokens", "signs"] = "tokens"
 
     def __post_init__(self) -> None:
-        self.check_support("s")
+        super().__post_init__()
         if self.p is not None and not 0 < self.p < 1:
             raise UserError(f"BiasedAnd: p={self.p}. Give a probability between 0 and 1.")
         if self.encoding not in ("tokens", "signs"):
             raise UserError(f"BiasedAnd: encoding={self.encoding!r}. Give 'tokens' or 'signs'.")
-
-    @property
-    def n_relevant(self) -> int:
-        """The s bits of the support."""
-        return self.s
 
     @property
     def domain(self) -> Domain:
@@ -82,7 +77,7 @@ class BiasedAnd(HasSupport, HasHypotheses):
         """Return whether two sets of s bits explain one sample, bits (example, place).
 
         A set does if its bits are 1 in every example of the label 1, and one of them is 0 in each
-        of the label 0. The first leaves few places; of these all sets are tried.
+        of the label 0. The first condition leaves few places, of which all sets are tried.
         """
         places = np.flatnonzero(bits[labels == 1].all(axis=0))
         zero = ~bits[labels == 0][:, places]  # (example, place)

@@ -23,14 +23,6 @@ class _SparseFunction(OnSupport):
     s: int
     support: tuple[int, ...] | None = None
 
-    def __post_init__(self) -> None:
-        self.check_support("s")
-
-    @property
-    def n_relevant(self) -> int:
-        """The s bits of the support."""
-        return self.s
-
 
 class SparseAnd(_SparseFunction):
     """True when all s relevant bits are. With s=2: (1, 1) ↦ 1, (1, 0) ↦ 0."""
@@ -98,7 +90,7 @@ class TruthTable(OnSupport):
             raise UserError(
                 f"TruthTable: table={self.table} has entries other than 0 and 1. Give 0 or 1."
             )
-        self.check_support("s")
+        self.check_support()
 
     @property
     def n_relevant(self) -> int:

@@ -197,12 +197,27 @@ def one_answer(owner: str, domain: Domain) -> int:
             f"{owner} multiplies its inputs by weights, and the task's inputs are tokens. Give a "
             "model that embeds them."
         )
+    check_one_label(owner, domain)
+    return domain.n_inputs
+
+
+def check_one_label(owner: str, domain: Domain) -> None:
+    """Refuse labels at every position for a model with one output vector per example."""
     if isinstance(domain.target, Classes) and domain.target.positions is not None:
         raise UserError(
             f"{owner} has one answer per example, and the task has labels at "
             f"{domain.target.positions} positions. Give a model that answers at every position."
         )
-    return domain.n_inputs
+
+
+def token_inputs(owner: str, domain: Domain) -> Tokens:
+    """Return the inputs of a model that embeds tokens, or refuse other inputs."""
+    if not isinstance(domain.inputs, Tokens):
+        raise UserError(
+            f"{owner} embeds tokens, and the task's inputs are {domain.inputs}. Give a task of "
+            "tokens."
+        )
+    return domain.inputs
 
 
 def numbers(labels: NDArray[Any]) -> NDArray[Any]:

@@ -44,7 +44,7 @@ class GroupProduct(Finite):
         self.structure()
 
     def structure(self) -> Group:
-        """Give the group itself."""
+        """Return the group itself."""
         return _structure(self.group)
 
     @property
@@ -59,7 +59,7 @@ class GroupProduct(Finite):
 
     @property
     def n_possible(self) -> int:
-        """The pairs."""
+        """The number of pairs."""
         return self.order**2
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
@@ -67,7 +67,7 @@ class GroupProduct(Finite):
         return self.at(seeds, Streams(seeds, purpose).integers(self.n_possible, start, count))
 
     def at(self, seeds: Sequence[int], places: NDArray[np.int64]) -> Examples:
-        """Give the pairs of the numbers `places`, a|G| + b."""
+        """Return the pairs of the numbers `places`, a|G| + b."""
         order = self.order
         a, b = np.divmod(np.asarray(places, np.int64), order)
         hot = np.stack([a, b + order], axis=-1)

@@ -27,18 +27,11 @@ class SparseParity(OnSupport):
     """
 
     name: ClassVar[str] = "sparse_parity"
+    letter: ClassVar[str] = "k"
 
     n: int
     k: int
     support: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self.check_support("k")
-
-    @property
-    def n_relevant(self) -> int:
-        """The k bits of S."""
-        return self.k
 
     def evaluate(self, bits: Booleans) -> Booleans:
         """Take the exclusive or: a product of signs."""

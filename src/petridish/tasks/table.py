@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Streams
 from petridish.tasks.base import Examples, LimitsData, Sample
+from petridish.tasks.benchmark_tables import BENCHMARK
 from petridish.tasks.domain import Classes, Domain, Reals
-from petridish.tasks.table_files import BENCHMARK, MOST_CLASSES, Content, find_file, load
+from petridish.tasks.table_files import MOST_CLASSES, Content, find_file, load
 
 TEST_SHARE = 10  # one row in ten is set aside [PF §C.3]
 
@@ -37,7 +38,7 @@ class Table(LimitsData):
     rows, features, classes : int
         Its size; `features` leaves the target out.
     digest : str
-        Of its content (`tables.content_digest`): a part of a table is another task.
+        Of its content (`table_files.content_digest`): a part of a table is another task.
     """
 
     name: ClassVar[str] = "tabular"
@@ -62,7 +63,7 @@ class Table(LimitsData):
         if not isinstance(self.digest, str) or not re.fullmatch("[a-f][0-9a-f]{15}", self.digest):
             raise UserError(
                 f"Table: digest={self.digest!r}. Give the 16 hexadecimal digits that find_table "
-                "gives."
+                "finds."
             )
 
     @property
@@ -134,7 +135,7 @@ class Table(LimitsData):
 
 @lru_cache(maxsize=32)
 def _permutation(seed: int, rows: int) -> NDArray[np.int32]:
-    """Draw the order of a run's rows: row i comes where its word of the stream "split" ranks."""
+    """Draw the order of a run's rows: they are sorted by their words of the stream "split"."""
     words = Streams([seed], "split").words(0, rows)[0]
     order = np.argsort(words, kind="stable").astype(np.int32)
     order.flags.writeable = False
@@ -142,7 +143,7 @@ def _permutation(seed: int, rows: int) -> NDArray[np.int32]:
 
 
 def find_table(dataset: str, folder: Path | None = None) -> Table:
-    """Describe a table that is there.
+    """Return the task of a table that is there.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def find_table(dataset: str, folder: Path | None = None) -> Table:
         Its name: that of a file NAME.parquet, or of a table that comes with scikit-learn.
     folder : Path, optional
         Where to look; otherwise in the folder that PETRIDISH_DATA names, then in the cache. Runs
-        look there: to train on tables of `folder`, in any process, set PETRIDISH_DATA to it.
+        look only there: to train on tables of `folder`, set PETRIDISH_DATA to it.
     """
     content = load(dataset, folder)
     rows, features = content.x.shape
@@ -162,5 +163,5 @@ def find_table(dataset: str, folder: Path | None = None) -> Table:
 
 
 def find_tables(folder: Path | None = None) -> list[Table]:
-    """Describe the tables of the benchmark that are there, in the benchmark's order."""
+    """Return the tasks of the benchmark's tables that are there, in the benchmark's order."""
     return [find_table(t.name, folder) for t in BENCHMARK if find_file(t.name, folder) is not None]

@@ -11,7 +11,7 @@ classes are held to the same checks.
 
 from petridish.testing.base import Broken, short_run
 from petridish.testing.engines import check_engine
-from petridish.testing.measures import check_instrument, check_loss, check_metric
+from petridish.testing.losses_and_metrics import check_instrument, check_loss, check_metric
 from petridish.testing.models import check_init, check_model
 from petridish.testing.tasks import check_task
 

@@ -1,4 +1,4 @@
-"""What all checks share: how a breach is said, values, short runs, records that agree."""
+"""What all checks share: `Broken`, checks of values, short runs, agreement of records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import describe, name_of, place_of
+from petridish.choices import describe, name_of, said_by
 from petridish.errors import UserError
 from petridish.models import Model
 from petridish.seeds import Streams
@@ -52,7 +52,7 @@ def demand(kept: object, message: str) -> None:
 
 
 def in_words(check: Callable[Given, None]) -> Callable[Given, None]:
-    """Let a check end in a sentence, whatever the class that is checked raises."""
+    """Turn whatever the checked class raises into one sentence."""
 
     @wraps(check)
     def checked(*arguments: Given.args, **settings: Given.kwargs) -> None:
@@ -61,13 +61,12 @@ def in_words(check: Callable[Given, None]) -> Callable[Given, None]:
         except (Broken, UserError):
             raise
         except Exception as error:
-            text = " ".join(str(error).split()).rstrip(".")
             value = arguments[0]
             shown = describe(value) if is_dataclass(value) else name_of(value)
+            contract = check.__name__.removeprefix("check_").capitalize()
             raise Broken(
-                f"{check.__name__} of {shown} failed{place_of(error)}: "
-                f"{type(error).__name__}: {text}. docs/extend.md shows what each method is given "
-                "and returns."
+                f"{check.__name__} of {shown} failed{said_by(error)}. "
+                f"The docstring of {contract} says what each method is given and returns."
             ) from error
 
     return checked
@@ -94,7 +93,7 @@ def check_value(value: Any) -> None:
         again = read(plain(value))
     demand(
         not isinstance(again, Gone),
-        f"{kind.__name__} is not found at the top of its file, where a stored run looks for it. "
+        f"{kind.__name__} is not found at the top of its file, where stored runs expect it. "
         "Define it there, outside of functions and classes.",
     )
     if isinstance(value, Instrument):
@@ -112,7 +111,7 @@ def available(task: Task, count: int) -> int:
         try:
             for purpose in ("train", "test"):
                 task.draw(SEEDS, purpose, 0, count)
-        except Exception:  # if it is not their number, the next draw says what it is
+        except Exception:  # any other fault is reported by the next draw
             count //= 2
         else:
             break
@@ -188,7 +187,7 @@ def agree(what: str, ours: Sequence[RunRecord], theirs: Sequence[RunRecord]) -> 
     for record in ours:
         other = by_seed.pop(record.spec.seed, None)
         if other is None:
-            raise Broken(f"{what}: seed {record.spec.seed} is there twice, or not there.")
+            raise Broken(f"{what}: seed {record.spec.seed} is missing, or there twice.")
         one, two = curves_of(record), curves_of(other)
         demand(
             (record.outcome, record.steps, record.curves.step, one.keys())

@@ -30,6 +30,7 @@ from petridish.training import (
     load_engine,
 )
 from petridish.training.data import initial_weights
+from petridish.training.numerics import with_floats
 
 
 @in_words
@@ -72,10 +73,10 @@ def _check_stacked(model: Any, spec: RunSpec) -> None:
     import torch
 
     parameters = spec.parameters
-    drawn = [numbers_of(f"weights {p.name}", (2, *p.shape)) for p in parameters]
-    weights = [torch.from_numpy(values) for values in drawn]
-    x = torch.from_numpy(np.stack([spec.task.draw([s], "test", 0, 5).x[0] for s in (0, 1)]))
-    x = x.double() if x.is_floating_point() else x
+    shapes = {p.name: (2, *p.shape) for p in parameters}
+    weights = [torch.from_numpy(numbers_of(f"weights {name}", s)) for name, s in shapes.items()]
+    drawn = np.stack([spec.task.draw([s], "test", 0, 5).x[0] for s in (0, 1)])
+    x = with_floats(torch.from_numpy(drawn), torch.float64)
     outputs = model.forward(weights, x)
     for run in (0, 1):
         module = build(model, spec.domain, spec.n_outputs).double().eval()

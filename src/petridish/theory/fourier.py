@@ -14,7 +14,6 @@ the same way: bit j of a set's number is 1 where j belongs to it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import TypeVar
@@ -30,34 +29,46 @@ Derivative = Callable[[Floats], Floats]
 """σ' of an activation, entry by entry."""
 
 Real = TypeVar("Real", np.float32, np.float64)
+Number = TypeVar("Number", np.int32, np.float32, np.float64)
 
 MOST_BITS = 24  # of an enumeration: 2^24 inputs
 _BLOCK = 2**20  # entries worked on at a time: 8 megabytes
 
 
 def all_signs(n: int) -> Signs:
-    """Give all inputs of {±1}^n in the order of the transform, shape (2^n, n)."""
+    """Return all inputs of {±1}^n in the order of the transform, shape (2^n, n)."""
     _check_bits("all_signs", n)
     bits = np.arange(2**n, dtype=np.int32)[:, None] >> np.arange(n, dtype=np.int32) & 1
     return (1 - 2 * bits).astype(np.int8)
 
 
 def set_mask(bits: Collection[int]) -> int:
-    """Give the number of a set of bits: {0, 3} is 2^0 + 2^3 = 9."""
+    """Return the number of a set of bits: {0, 3} is 2^0 + 2^3 = 9."""
     return sum(1 << bit for bit in set(bits))
 
 
 def mask_bits(mask: int) -> tuple[int, ...]:
-    """Give the bits of a set's number, the inverse of `set_mask`."""
+    """Return the bits of a set's number, the inverse of `set_mask`."""
     return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
 
 
-def walsh_hadamard(values: NDArray[Real]) -> NDArray[Real]:
+def support_mask(support: Collection[int], n: int) -> NDArray[np.bool_]:
+    """Return which of n bits belong to the set `support`, shape (n,)."""
+    if outside := sorted(i for i in support if not 0 <= i < n):
+        raise UserError(
+            f"support: the bits {outside} lie outside 0 … {n - 1}. Give more weights or lower bits."
+        )
+    relevant = np.zeros(n, np.bool_)
+    relevant[list(support)] = True
+    return relevant
+
+
+def walsh_hadamard(values: NDArray[Number]) -> NDArray[Number]:
     r"""Replace a function's values by :math:`\sum_x f(x) \chi_T(x)`, in place.
 
     Parameters
     ----------
-    values : array of float32 or float64, shape (…, 2^n)
+    values : array of int32, float32 or float64, shape (…, 2^n)
         f at all inputs, in the order of `all_signs`; contiguous. It is overwritten.
 
     Returns
@@ -72,10 +83,10 @@ def walsh_hadamard(values: NDArray[Real]) -> NDArray[Real]:
     """
     size = values.shape[-1]
     n = size.bit_length() - 1
-    if size != 2**n or values.dtype not in (np.float32, np.float64):
+    if size != 2**n or values.dtype not in (np.int32, np.float32, np.float64):
         raise UserError(
             f"walsh_hadamard: {size} values of type {values.dtype}. "
-            "Give 2^n of them as float32 or float64."
+            "Give 2^n of them as int32, float32 or float64."
         )
     if not values.flags.c_contiguous:
         raise UserError("walsh_hadamard: the values are not contiguous. Give a copy of them.")
@@ -89,7 +100,7 @@ def walsh_hadamard(values: NDArray[Real]) -> NDArray[Real]:
 
 
 def fourier_coefficients(values: NDArray[Real]) -> NDArray[Real]:
-    r"""Give :math:`\hat f(T) = E[f(x) \chi_T(x)]` for every set T [HP Eq. B.2].
+    r"""Return :math:`\hat f(T) = E[f(x) \chi_T(x)]` for every set T [HP Eq. B.2].
 
     `values` has f at all inputs in the order of `all_signs` along its last axis, and stays as it
     is; entry T of the result belongs to the set with the mask T.
@@ -102,12 +113,12 @@ def fourier_coefficients(values: NDArray[Real]) -> NDArray[Real]:
 def population_gradient_by_enumeration(
     derivative: Derivative, weights: Floats, biases: Floats, support: Collection[int]
 ) -> Floats:
-    r"""Give g_i = E[y x_i σ'(w · x + b)] of a batch of neurons over all 2^n inputs.
+    r"""Return g_i = E[y x_i σ'(w · x + b)] of a batch of neurons over all 2^n inputs.
 
     Parameters
     ----------
     derivative : function
-        σ', for example `DERIVATIVES["relu"]()`.
+        σ', for example `relu_derivative`.
     weights : array, shape (neuron, n)
         n up to 24.
     biases : array, shape (neuron,)
@@ -121,8 +132,8 @@ def population_gradient_by_enumeration(
 
     Notes
     -----
-    With the bits cut into two halves, w · x is a sum of two short tables and y a product of two, so
-    that 2^n entries are met once: added up, put through σ', and summed along either half.
+    With the bits cut into two halves, w · x is the sum of entries of two short tables and y the
+    product: each of the 2^n values of σ' is computed once and summed along either half.
     """
     weights, biases, relevant = _neurons("by enumeration", weights, biases, support)
     n_neurons, n = weights.shape
@@ -148,21 +159,6 @@ def population_gradient_by_enumeration(
         gradient[some, half:] = (over_low * y_high) @ high
     gradient /= 2.0**n
     return gradient
-
-
-def population_gradient_by_sampling(
-    derivative: Derivative,
-    weights: Floats,
-    biases: Floats,
-    support: Collection[int],
-    *,
-    m: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Estimate E[y x_i σ'(w · x + b)] from m inputs drawn by `rng`; see `sampled_gradient`."""
-    check_whole("population_gradient_by_sampling", 1, m=m)
-    signs = rng.choice(np.array([-1, 1], np.int8), size=(m, np.atleast_2d(weights).shape[1]))
-    return sampled_gradient(derivative, weights, biases, support, signs)
 
 
 def sampled_gradient(
@@ -193,7 +189,7 @@ def sampled_gradient(
 
 
 def fourier_gap(gradient: Floats, support: Collection[int]) -> Floats:
-    r"""Give :math:`\Gamma = \max_{i \in S} |g_i| - \max_{i \notin S} |g_i|` [HP App. B.3.1].
+    r"""Return :math:`\Gamma = \max_{i \in S} |g_i| - \max_{i \notin S} |g_i|` [HP App. B.3.1].
 
     If it is positive, one bit of S is read off a gradient estimated to within Γ/2.
 
@@ -208,17 +204,16 @@ def fourier_gap(gradient: Floats, support: Collection[int]) -> Floats:
     gap : array, shape (…)
         The largest |g_i| counts as 0 over no bits at all.
     """
-    size, relevant = np.abs(gradient), _mask(support, gradient.shape[-1])
-    gap: Floats = _largest(size[..., relevant]) - _largest(size[..., ~relevant])
-    return gap
+    size, relevant = np.abs(gradient), support_mask(support, gradient.shape[-1])
+    return _largest(size[..., relevant]) - _largest(size[..., ~relevant])
 
 
 def strict_gap(gradient: Floats, support: Collection[int]) -> Floats:
-    r"""Give :math:`\gamma = \min_{i \in S} |g_i| - \max_{i \notin S} |g_i|` [HP Def. 5.4].
+    r"""Return :math:`\gamma = \min_{i \in S} |g_i| - \max_{i \notin S} |g_i|` [HP Def. 5.4].
 
     If it is positive, all of S is read off a gradient estimated to within γ/2.
     """
-    size, relevant = np.abs(gradient), _mask(support, gradient.shape[-1])
+    size, relevant = np.abs(gradient), support_mask(support, gradient.shape[-1])
     if not relevant.any():
         raise UserError("strict_gap: the support is empty. Name at least one relevant bit.")
     gap: Floats = size[..., relevant].min(axis=-1) - _largest(size[..., ~relevant])
@@ -230,83 +225,9 @@ def _largest(values: Floats) -> Floats:
     return largest
 
 
-# Derivatives of the activations
-
-
-def _relu() -> Derivative:
-    return lambda z: (z > 0).astype(np.float64)
-
-
-def _truncated_relu() -> Derivative:
-    return lambda z: ((z > 0) & (z < 1)).astype(np.float64)
-
-
-def _identity() -> Derivative:
-    return np.ones_like
-
-
-def _power(k: int) -> Derivative:
-    return lambda z: k * z ** (k - 1)
-
-
-def _zigzag(k: int) -> Derivative:
-    def slope(z: Floats) -> Floats:
-        piece = np.clip(np.floor((k - z) / 2), 0, k - 1)  # from the right, each of width 2
-        return 1 - 2 * (piece % 2)
-
-    return slope
-
-
-def _oscillating(k: int) -> Derivative:
-    # Newton's form over the points −k, −k + 2, …, k: the i-th divided difference of the values
-    # ±1, … , −1, +1 is (−1)^(k + i) / i!.
-    points = range(-k, k + 1, 2)
-    differences = [(-1) ** (k + i) / math.factorial(i) for i in range(k + 1)]
-
-    def slope(z: Floats) -> Floats:
-        value, rise = np.full_like(z, differences[k]), np.zeros_like(z)
-        for point, difference in zip(reversed(points[:k]), differences[k - 1 :: -1], strict=True):
-            rise = rise * (z - point) + value
-            value = value * (z - point) + difference
-        return rise
-
-    return slope
-
-
-def _infinite_zigzag(k: int) -> Derivative:
-    def slope(z: Floats) -> Floats:
-        phase = (k - z) / 4  # whole at the peaks
-        return np.sign(phase - np.floor(phase + 0.5))
-
-    return slope
-
-
-def _sine(k: int, scale: float = 1.0) -> Derivative:
-    rate = math.pi / 2 * scale
-
-    def slope(z: Floats) -> Floats:
-        turned = rate * z  # σ is cos, sin, −cos, −sin of this for k = 0, 1, 2, 3 mod 4
-        wave = np.cos(turned) if k % 2 else np.sin(turned)
-        return (rate if k % 4 in (1, 2) else -rate) * wave
-
-    return slope
-
-
-DERIVATIVES: dict[str, Callable[..., Derivative]] = {
-    "relu": _relu,
-    "truncated_relu": _truncated_relu,
-    "identity": _identity,
-    "power": _power,
-    "zigzag": _zigzag,
-    "oscillating": _oscillating,
-    "infinite_zigzag": _infinite_zigzag,
-    "sine": _sine,
-}
-"""σ' by the activation's name; its own settings are the arguments: `DERIVATIVES["sine"](k=3)`.
-
-At a corner it is what PyTorch takes: 0 for a ReLU, truncated or not, and for the tips of an endless
-zigzag, the slope to the left for a zigzag.
-"""
+def relu_derivative(z: Floats) -> Floats:
+    """Return 1{z > 0}, the derivative of a ReLU as PyTorch takes it: 0 at the corner."""
+    return (z > 0).astype(np.float64)
 
 
 # Checks
@@ -328,17 +249,7 @@ def _neurons(
             f"population gradient {owner}: weights of shape {weights.shape} and biases of shape "
             f"{biases.shape}. Give (neuron, n) and (neuron,)."
         )
-    return weights, biases, _mask(support, weights.shape[1])
-
-
-def _mask(support: Collection[int], n: int) -> NDArray[np.bool_]:
-    if outside := sorted(i for i in support if not 0 <= i < n):
-        raise UserError(
-            f"support: the bits {outside} lie outside 0 … {n - 1}. Give more weights or lower bits."
-        )
-    relevant = np.zeros(n, np.bool_)
-    relevant[list(support)] = True
-    return relevant
+    return weights, biases, support_mask(support, weights.shape[1])
 
 
 def _check_bits(owner: str, n: int) -> None:

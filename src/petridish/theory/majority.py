@@ -23,7 +23,7 @@ Tie = Literal[-1, 0, 1]
 
 @lru_cache(maxsize=4096)
 def half_coefficient(n: int, degree: int) -> Fraction:
-    r"""Give a Fourier coefficient of Half_n(x) = 1{Σ x_i = 0} [PF Lemma 17].
+    r"""Return a Fourier coefficient of Half_n(x) = 1{Σ x_i = 0} [PF Lemma 17].
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def half_coefficient(n: int, degree: int) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def majority_coefficient(n: int, degree: int, *, tie: Tie = -1) -> Fraction:
-    r"""Give a Fourier coefficient of Maj_n(x) = sign(Σ x_i) [PF Lemma 17; O'Donnell Thm 5.19].
+    r"""Return a Fourier coefficient of Maj_n(x) = sign(Σ x_i) [PF Lemma 17; O'Donnell Thm 5.19].
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def majority_coefficient(n: int, degree: int, *, tie: Tie = -1) -> Fraction:
 
 
 def step_coefficient(n: int, degree: int, *, at_zero: int | Fraction = 0) -> Fraction:
-    """Give a Fourier coefficient of the step 1{Σ x_i > 0}, with the value `at_zero` at ties.
+    """Return a Fourier coefficient of the step 1{Σ x_i > 0}, with the value `at_zero` at ties.
 
     It is ½ · (Maj_n with sign(0) = 0) + (at_zero − ½) · Half_n + ½ · 1{degree = 0}, the derivative
     of a ReLU whose weights are all 1.
@@ -84,12 +84,12 @@ def step_coefficient(n: int, degree: int, *, at_zero: int | Fraction = 0) -> Fra
 
 
 def majority_weight(n: int, degree: int) -> Fraction:
-    r"""Give :math:`W^d = \binom{n}{d} \widehat{\mathrm{Maj}}_n(d)^2`, with sign(0) = 0."""
+    r"""Return :math:`W^d = \binom{n}{d} \widehat{\mathrm{Maj}}_n(d)^2`, with sign(0) = 0."""
     return math.comb(n, degree) * majority_coefficient(n, degree, tie=0) ** 2
 
 
 def rho(degree: int) -> float:
-    r"""Give the printed :math:`\rho(v) = \frac{2}{\pi v 2^v} \binom{v-1}{(v-1)/2}` [PF Lemma 8].
+    r"""Return the printed :math:`\rho(v) = \frac{2}{\pi v 2^v} \binom{v-1}{(v-1)/2}` [PF Lemma 8].
 
     It is half of `limit_weight`, so that «weight ≥ ρ(v)» is weaker than it could be. «Weight ≤
     2ρ(v)» is false for every odd n, which is what the lemma has, and true for every even n.
@@ -98,7 +98,7 @@ def rho(degree: int) -> float:
 
 
 def limit_weight(degree: int) -> float:
-    r"""Give the limit of `majority_weight` for n → ∞ [O'Donnell Thm 5.22].
+    r"""Return the limit of `majority_weight` for n → ∞ [O'Donnell Thm 5.22].
 
     :math:`[z^v] \frac{2}{\pi} \arcsin z = \frac{4}{\pi v 2^v} \binom{v-1}{(v-1)/2}` for odd v. For
     odd n the weight falls towards it, by the factor 1 − v / (n + 1)(n − v + 2) from n to n + 2, and
@@ -110,6 +110,15 @@ def limit_weight(degree: int) -> float:
         return 0.0
     # A ratio of whole numbers divides without overflow, however long they are.
     return 2 / math.pi * (math.comb(degree - 1, degree // 2) / (degree << (degree - 1)))
+
+
+def krawtchouk(n: int, k: int, d: int) -> int:
+    r"""Return the Krawtchouk polynomial :math:`\sum_j (-1)^j \binom{d}{j} \binom{n - d}{k - j}`.
+
+    It is the sum of χ_S(x) χ_S(x') over the sets S of k bits, for inputs that differ in d of n; and
+    the sum of χ_D(x) over the inputs x with k bits −1, for a set D of size d.
+    """
+    return sum((-1) ** j * math.comb(d, j) * math.comb(n - d, k - j) for j in range(min(d, k) + 1))
 
 
 def _check(n: int, degree: int) -> None:

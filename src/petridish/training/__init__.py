@@ -1,4 +1,4 @@
-"""Specs in, records out."""
+"""One run: its spec, its settings, the engines that carry it out, its record."""
 
 from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
@@ -17,17 +17,20 @@ from petridish.training.instruments import (
     DirectionCosine,
     FeaturePower,
     FirstLayerMovement,
+    FirstLayerWeights,
     FourierGap,
     IrrelevantWeight,
     Movement,
     NeuronSize,
     NormalisedMargin,
     PopulationGradient,
+    RelevantLead,
     RelevantWeight,
 )
 from petridish.training.keys import (
     cell_text,
     flat,
+    flat_cells,
     forget_code,
     read_cell,
     read_spec,
@@ -65,7 +68,8 @@ from petridish.training.optimisers import (
     per_layer,
     step_schedule,
 )
-from petridish.training.penalties import PENALTIES, NeuronNorm
+from petridish.training.penalties import PENALTIES, NeuronNorm, NormPower
+from petridish.training.probes import CentreCosine, LinearProbe, PatternRatio
 from petridish.training.readings import Instrument, Reading
 from petridish.training.record import Curves, Outcome, RunRecord
 from petridish.training.settings import ONLINE, Data, Evaluation, Held, Training
@@ -94,6 +98,7 @@ __all__ = [
     "AttentionMap",
     "BackAttention",
     "Below",
+    "CentreCosine",
     "Correlation",
     "CrossEntropy",
     "Curves",
@@ -105,6 +110,7 @@ __all__ = [
     "Evaluation",
     "FeaturePower",
     "FirstLayerMovement",
+    "FirstLayerWeights",
     "FourierGap",
     "From",
     "Greedy",
@@ -112,6 +118,7 @@ __all__ = [
     "Hinge",
     "Instrument",
     "IrrelevantWeight",
+    "LinearProbe",
     "Logistic",
     "Loss",
     "MeanLoss",
@@ -122,12 +129,15 @@ __all__ = [
     "Needs",
     "NeuronNorm",
     "NeuronSize",
+    "NormPower",
     "NormalisedMargin",
     "OneHypothesis",
     "Outcome",
+    "PatternRatio",
     "Piece",
     "PopulationGradient",
     "Reading",
+    "RelevantLead",
     "RelevantWeight",
     "RunRecord",
     "RunSpec",
@@ -144,6 +154,7 @@ __all__ = [
     "choose_engine",
     "ended",
     "flat",
+    "flat_cells",
     "forget_code",
     "frozen_below",
     "load_engine",

@@ -1,4 +1,4 @@
-"""Which training samples are accepted; others are drawn anew, whole."""
+"""Rules for accepting a training sample; a sample that is not accepted is drawn again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OneHypothesis(Accepts):
             )
 
     def accepts(self, task: Task, seeds: Sequence[int], sample: Examples) -> NDArray[np.bool_]:
-        """Ask the task."""
+        """Return whether one hypothesis alone has all labels."""
         assert isinstance(task, HasHypotheses), "the spec was checked"
         return ~task.several_explain(sample)
 

@@ -1,4 +1,4 @@
-"""Instruments that look at attention, and at what strategies lose."""
+"""Instruments for attention, and for the loss of strategies."""
 
 from __future__ import annotations
 
@@ -124,10 +124,10 @@ class AttentionMap(Instrument):
 
 @dataclass(frozen=True)
 class StrategyLoss(Instrument):
-    """KL(truth ‖ strategy), the mean over a sample at its last position: what a strategy loses.
+    """KL(truth ‖ strategy), the mean over a sample at its last position.
 
-    No weight takes part: it is read once, and says how low `KL("truth")` lies for a network that
-    answers like the strategy, on the same examples.
+    It does not depend on the weights and is read once: the `KL("truth")` of a network that answers
+    like the strategy, on the same examples.
     """
 
     name: ClassVar[str] = "strategy_loss"

@@ -1,8 +1,8 @@
-"""Runs that need runs: a start or a task that is made from how other runs have ended.
+"""Runs that need other runs: a start or a task that is made from their last weights.
 
-What is needed stands in the spec as the parent's own spec, so that a chain of runs is named by its
-last one. The weights of a run are a pure function of its spec: whether they are found or made here
-changes no result.
+A child's spec contains its parent's, so that the key of the last run names the whole chain. The
+weights of a run are a pure function of its spec: whether they are stored or computed again changes
+no result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Needs(ABC):
 
 
 class StartsFromRuns(Needs):
-    """An initialisation that is made from other runs, and is given the whole specs."""
+    """An initialisation from the weights of other runs; it is given the whole specs."""
 
     @abstractmethod
     def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
@@ -75,8 +75,8 @@ def parents_of(spec: RunSpec) -> tuple[RunSpec, ...]:
 def ended(spec: RunSpec) -> Ended:
     """Return the weights with which a run ends, in float32.
 
-    Whoever carries out chains of runs keeps them (`finding`); without anybody, the run is carried
-    out here, once per process.
+    A runner of chains has them stored (`finding`); without one the run is carried out here, once
+    per process.
     """
     find = _find.get()
     return _carried_out(spec) if find is None else find(spec)
@@ -84,7 +84,7 @@ def ended(spec: RunSpec) -> Ended:
 
 @contextmanager
 def finding(find: Callable[[RunSpec], Ended]) -> Iterator[None]:
-    """Let `ended` find weights by a function for a while."""
+    """Let `ended` find weights by a function, inside the `with` block."""
     token = _find.set(find)
     try:
         yield
@@ -115,7 +115,7 @@ def ended_weights(record: RunRecord) -> Ended:
 
 
 def diverged(spec: RunSpec) -> str:
-    """Say that a run has no weights from which another could begin."""
+    """Return the message for a run without weights from which another could begin."""
     from petridish.training.keys import run_key
 
     return (

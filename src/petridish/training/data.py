@@ -1,4 +1,4 @@
-"""What the runs of a stack see, drawn once for every engine: samples, minibatches, weights."""
+"""Samples, minibatches and initial weights of runs, drawn alike for every engine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from petridish.tasks import Examples, Finite, Task
 from petridish.tasks.base import draw_examples, examples_at
 from petridish.training.acceptance import MOST_ATTEMPTS
 from petridish.training.chains import Ended, StartsFromRuns
-from petridish.training.returned import check_weights
 from petridish.training.settings import Data
 from petridish.training.spec import RunSpec
+from petridish.training.user_code_checks import check_weights
 
 
 def grouped(specs: Sequence[RunSpec]) -> list[list[int]]:
@@ -51,10 +51,10 @@ def training_examples(specs: Sequence[RunSpec], start: int, count: int) -> Examp
     if noise == 0:
         return examples
     drawn, n_classes = Streams(seeds, "noise").uniforms(start, count), task.domain.n_classes
-    # Below the noise a draw is uniform again: it says which of the other classes the label becomes.
+    # A draw below the noise is uniform on [0, noise): it chooses which other class replaces it.
     steps = 1 + np.minimum(drawn / noise * (n_classes - 1), n_classes - 2).astype(np.int64)
     wrong = (examples.labels + steps) % n_classes
-    changed = (drawn < noise) & (examples.labels >= 0)  # what has no label keeps none
+    changed = (drawn < noise) & (examples.labels >= 0)  # −1 stays −1
     labels = np.where(changed, wrong, examples.labels).astype(examples.labels.dtype)
     return replace(examples, labels=labels)
 
@@ -117,7 +117,7 @@ def _accepted(task: Task, data: Data, seeds: Sequence[int], start: int, count: i
 
 
 def _order(seeds: Sequence[int], possible: int) -> NDArray[np.int64]:
-    """Put all inputs into each run's own order, shape (run, input): the words drawn are sorted."""
+    """Return each run's own order of all inputs, shape (run, input), by sorting random words."""
     return np.argsort(Streams(seeds, "order").words(0, possible), axis=1, kind="stable")
 
 
@@ -162,12 +162,12 @@ def batch_indices(specs: Sequence[RunSpec], step: int, steps: int) -> NDArray[np
     half-word t·B + i of the stream "batches". A full batch takes the sample in its order. Of
     epochs, whose last batch may be short, one step is drawn at a time.
     """
-    data, batch = specs[0].data, specs[0].examples_a_step
+    data, batch = specs[0].data, specs[0].examples_per_step
     if specs[0].training.batches == "epochs":
         assert steps == 1, "the batches of an epoch may differ in size"
-        steps_an_epoch = epoch_steps(int(data.m), batch)
-        orders = epoch_orders(specs, step // steps_an_epoch)
-        first = step % steps_an_epoch * batch
+        steps_per_epoch = epoch_steps(int(data.m), batch)
+        orders = epoch_orders(specs, step // steps_per_epoch)
+        first = step % steps_per_epoch * batch
         return orders[:, None, first : first + batch]
     if specs[0].training.batch_size is None:
         return np.broadcast_to(np.arange(batch), (len(specs), steps, batch)).copy()
@@ -181,13 +181,13 @@ def epoch_steps(m: int, batch: int) -> int:
     return -(-m // batch)
 
 
-@lru_cache(maxsize=8)  # every step of an epoch asks
+@lru_cache(maxsize=8)  # asked at every step of an epoch
 def _epoch_order(seed: int, m: int, epoch: int) -> NDArray[np.int64]:
     return np.argsort(Streams([seed], "epochs").words(epoch * m, m)[0], kind="stable")
 
 
 def epoch_orders(specs: Sequence[RunSpec], epoch: int) -> NDArray[np.int64]:
-    """Give the order in which each run goes through its sample, shape (run, example).
+    """Return the order in which each run goes through its sample, shape (run, example).
 
     Example i takes word epoch·m + i of the stream "epochs", and the words are sorted.
     """
@@ -196,7 +196,7 @@ def epoch_orders(specs: Sequence[RunSpec], epoch: int) -> NDArray[np.int64]:
 
 
 def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
-    """Draw the first values of every parameter; the specs agree in all that `grouped` looks at."""
+    """Draw the first values of every parameter; the specs agree in task, data and init."""
     spec = specs[0]
     if isinstance(spec.init, StartsFromRuns):
         return spec.init.start(specs)
@@ -214,5 +214,5 @@ def initial_weights(specs: Sequence[RunSpec]) -> list[Weights]:
 
 
 def initial_buffers(spec: RunSpec) -> Ended:
-    """Return what a run's module keeps beside its parameters, where another run hands it over."""
+    """Return the buffers that a run's module takes over from another run."""
     return spec.init.buffers(spec) if isinstance(spec.init, StartsFromRuns) else {}

@@ -1,7 +1,7 @@
-"""One evaluation of a stack of runs: thresholds first, then whatever is kept.
+"""One evaluation of a stack of runs: thresholds, then the metrics that are kept.
 
-An engine takes steps; this measures. A sample is read in pieces of one size. Whether a count is low
-enough is found on a growing part of the sample (`training.screen`), everything else on the whole.
+Engines take steps; the evaluator measures, in chunks of one size. Whether a count is low enough is
+decided on a growing part of the sample (`training.screen`), everything else on the whole sample.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import torch
 from torch import Tensor
 
 from petridish.training.data import sample_size
+from petridish.training.devices import CPU, Device, power_of_two
 from petridish.training.metrics import Below, Metric, Threshold
-from petridish.training.networks import Network
+from petridish.training.networks import Network, activations
 from petridish.training.pools import HeldSource, Pool, TrainingSource
-from petridish.training.returned import each_of
 from petridish.training.screen import CHUNK, allowed_errors, stages
 from petridish.training.spec import RunSpec
+from petridish.training.user_code_checks import each_of
 
 Values = dict[str, float]
+CHUNK_BYTES = 2**28  # of what one forward pass of an evaluation holds on an accelerator
 
 
 class Source(Protocol):
@@ -35,8 +37,8 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The runs of a stack as they stand: their numbers in the whole stack, and their weights."""
+class StackState:
+    """The runs still in a stack: their specs, their rows in the first stack, their weights."""
 
     specs: Sequence[RunSpec]
     rows: Sequence[int]
@@ -44,20 +46,27 @@ class Standing:
 
 
 class Evaluator:
-    """Measures the runs of a stack; with `pairs` a run left alone is computed beside itself."""
+    """Measures the runs of a stack; with `pairs` a single run is computed twice, side by side."""
 
     def __init__(
-        self, specs: Sequence[RunSpec], network: Network, train: TrainingSource, *, pairs: bool
+        self,
+        specs: Sequence[RunSpec],
+        network: Network,
+        train: TrainingSource,
+        *,
+        pairs: bool,
+        device: Device = CPU,
     ) -> None:
-        self.network, self.pairs = network, pairs
+        self.network, self.pairs, self.device = network, pairs, device
+        self.chunk = CHUNK if device.host else device_chunk(specs, device)
         self.domain = specs[0].domain
         self.sources: dict[str, Source] = {"train": train}
         for name in dict.fromkeys(["test", *(metric.on for metric in specs[0].metrics)]):
             if name != "train":
-                self.sources[name] = HeldSource(specs, name)
+                self.sources[name] = HeldSource(specs, name, device)
 
     def evaluate(
-        self, now: Standing, thresholds: Sequence[tuple[Threshold, Sequence[int]]]
+        self, now: StackState, thresholds: Sequence[tuple[Threshold, Sequence[int]]]
     ) -> tuple[list[set[int]], list[Values]]:
         """Find the runs that pass each threshold, and measure all metrics if curves are kept.
 
@@ -84,7 +93,7 @@ class Evaluator:
         return [self._passing(now, threshold, runs) for threshold, runs in thresholds], []
 
     def measure(
-        self, now: Standing, runs: Sequence[int], metrics: Sequence[Metric]
+        self, now: StackState, runs: Sequence[int], metrics: Sequence[Metric]
     ) -> list[Values]:
         """Measure metrics of some runs on whole samples."""
         found: list[Values] = [{} for _ in runs]
@@ -110,8 +119,8 @@ class Evaluator:
         size = sample_size(spec, metric.on)
         return threshold.holds_count(round(value * size), size)
 
-    def _passing(self, now: Standing, threshold: Threshold, runs: Sequence[int]) -> set[int]:
-        """Find the runs that pass a threshold, looking at no more of the sample than is needed."""
+    def _passing(self, now: StackState, threshold: Threshold, runs: Sequence[int]) -> set[int]:
+        """Find the runs that pass a threshold, reading no more of the sample than needed."""
         if not runs:
             return set()
         metric = threshold.metric
@@ -138,7 +147,7 @@ class Evaluator:
 
     def _totals(
         self,
-        now: Standing,
+        now: StackState,
         runs: Sequence[int],
         name: str,
         metrics: Sequence[Metric],
@@ -146,43 +155,68 @@ class Evaluator:
         stop: int,
     ) -> tuple[list[list[float]], list[list[int]]]:
         """Add up metrics over the examples start … stop − 1: sums and counts, (metric, run)."""
+        sums, counts = self.sums(now, runs, name, metrics, start, stop)
+        return sums[:, : len(runs)].tolist(), counts[:, : len(runs)].tolist()
+
+    def sums(
+        self,
+        now: StackState,
+        runs: Sequence[int],
+        name: str,
+        metrics: Sequence[Metric],
+        start: int,
+        stop: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Add up metrics as `_totals` does, and leave the sums where the stack lies."""
         source = self.sources[name]
         places = source.places([now.rows[run] for run in runs], start, stop)
         lonely = len(runs) == 1 and self.pairs
-        chosen = torch.tensor([*runs] * 2 if lonely else [*runs])
+        where, chunk = self.device.name, self.chunk
+        chosen = torch.tensor([*runs] * 2 if lonely else [*runs], device=where)
         places = places.repeat(2, 1) if lonely else places
-        # Pieces of one size, the last filled up: a sum's rounding may depend on its shape.
+        # Chunks of one size, the last one padded: a sum's rounding may depend on its shape.
         n_examples = places.shape[1]
-        whole = -(-n_examples // CHUNK) * CHUNK
-        places = places[:, torch.arange(whole) % n_examples]
-        counted = torch.arange(whole) < n_examples
+        whole = -(-n_examples // chunk) * chunk
+        order = torch.arange(whole, device=where)
+        places, counted = places[:, order % n_examples], order < n_examples
         everyone = len(runs) == len(now.specs)
         weights = now.weights if everyone else [weight[chosen] for weight in now.weights]
-        sums = torch.zeros(len(metrics), len(chosen), dtype=torch.float64)
-        counts = torch.zeros(len(metrics), len(chosen), dtype=torch.int64)
+        sums = torch.zeros(len(metrics), len(chosen), dtype=self.device.sums, device=where)
+        counts = torch.zeros(len(metrics), len(chosen), dtype=torch.int64, device=where)
         with torch.no_grad():
-            for first in range(0, whole, CHUNK):
-                batch = source.pool.batch(places[:, first : first + CHUNK])
+            for first in range(0, whole, chunk):
+                batch = source.pool.batch(places[:, first : first + chunk])
                 outputs = self.network.test(weights, batch.x, None if everyone else chosen)
-                here = counted[first : first + CHUNK]
+                here = counted[first : first + chunk]
                 broken: Tensor | None = None
                 for place, metric in enumerate(metrics):
                     each = each_of(metric, outputs, batch.labels, batch.facts)  # (run, example)
                     if self._is_count(metric):
                         sums[place] += (each * here).sum(dim=1)
-                        counts[place] += int(here.sum())
+                        counts[place] += min(chunk, n_examples - first)
                         continue
                     if broken is None:
                         broken = outputs.flatten(2).isnan().any(dim=2)
-                    # NaN leaves an example out, unless it comes from outputs that are no numbers.
+                    # NaN leaves an example out, unless the outputs themselves are NaN.
                     counts_here = here & (broken | ~each.isnan())
-                    sums[place] += each.double().where(counts_here, 0.0).sum(dim=1)
+                    sums[place] += each.to(self.device.sums).where(counts_here, 0.0).sum(dim=1)
                     counts[place] += counts_here.sum(dim=1)
-        return sums[:, : len(runs)].tolist(), counts[:, : len(runs)].tolist()
+        return sums, counts
 
 
-def _by_size(now: Standing, runs: Sequence[int], name: str) -> dict[int, list[int]]:
-    """Group places in `runs` by the sizes of their samples: training samples may differ."""
+def device_chunk(specs: Sequence[RunSpec], device: Device) -> int:
+    """Return the examples of one forward pass on an accelerator: as many as memory allows.
+
+    A power of two from `CHUNK` up to 64 times that.
+    """
+    spec = specs[0]
+    number = 8 if spec.training.precision == "float64" else 4
+    each = number * len(specs) * (spec.domain.n_inputs + 2 * activations(spec))
+    return min(64 * CHUNK, max(CHUNK, power_of_two(CHUNK_BYTES / each)))
+
+
+def _by_size(now: StackState, runs: Sequence[int], name: str) -> dict[int, list[int]]:
+    """Group indices into `runs` by sample size: training samples may differ in size."""
     groups: dict[int, list[int]] = {}
     for place, run in enumerate(runs):
         groups.setdefault(sample_size(now.specs[run], name), []).append(place)

@@ -65,7 +65,7 @@ class Greedy(StartsFromRuns):
             )
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
-        """Meet the checks of `base`; the rest takes the whole run."""
+        """Check the shapes by `base`; drawing needs the whole spec (see `start`)."""
         if seeds:
             raise TypeError("a greedy start depends on more than its seed: see initial_weights")
         return self.base.draw(parameters, ())
@@ -75,7 +75,7 @@ class Greedy(StartsFromRuns):
         return (_parent(spec),) if isinstance(spec.model, MLP) and spec.model.deeper else ()
 
     def start(self, specs: Sequence[RunSpec]) -> list[Weights]:
-        """Give the first weights of runs of one model; each has its own parent."""
+        """Return the first weights of runs of one model; each has its own parent."""
         spec, model = specs[0], specs[0].model
         if not isinstance(model, MLP):
             raise UserError(
@@ -110,7 +110,7 @@ class Greedy(StartsFromRuns):
 
 
 def _parent(spec: RunSpec) -> RunSpec:
-    """Give the run without the last hidden layer."""
+    """Return the run without the last hidden layer."""
     assert isinstance(spec.model, MLP)
     training = spec.training
     pieces = tuple(

@@ -1,4 +1,4 @@
-"""The instruments of the package, by the names that specs write them with."""
+"""The instruments of the package, by name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.choices import describe
-from petridish.errors import UserError, nearest
+from petridish.errors import UserError, check_one_of, nearest
 from petridish.models import DisjointPolyNet, Homogeneous
 from petridish.tasks import Finite, GroupProduct, HasDirections
 from petridish.tasks.base import OnSupport
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
+from petridish.training.numerics import with_floats
 from petridish.training.population_gradient import (
     first_gradient,
     first_layer,
@@ -24,6 +25,7 @@ from petridish.training.population_gradient import (
     relevant,
     relevant_inputs,
 )
+from petridish.training.probes import CentreCosine, LinearProbe, PatternRatio
 from petridish.training.readings import Instrument, Reading
 from petridish.values import Gone
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from petridish.training.spec import RunSpec
 
-MOST_INPUTS = 2**18  # of a margin, which takes all
+MOST_INPUTS = 2**18  # of a task whose margin is computed: it takes all inputs
 
 
 @dataclass(frozen=True)
@@ -96,16 +98,8 @@ class NeuronSize(Instrument):
         return float(np.linalg.norm(rows.reshape(len(rows), -1), axis=1).max())
 
 
-class _LargestWeight(Instrument):
-    """The largest |w_ji| of the first layer over some of the inputs i, a column each."""
-
-    @abstractmethod
-    def columns(self, reading: Reading) -> NDArray[np.bool_]:
-        """Return which inputs count."""
-
-    def read(self, reading: Reading) -> float:
-        """Return the largest weight."""
-        return float(np.abs(first_layer(reading)[:, self.columns(reading)]).max(initial=0))
+class _FirstLayer(Instrument):
+    """What is read off the weights of a first layer with one column per input."""
 
     def check(self, spec: RunSpec) -> None:
         """Refuse a model without such a layer."""
@@ -117,6 +111,18 @@ class _LargestWeight(Instrument):
                 f"input, and the first parameter of {describe(spec.model)}, {first.name}, has the "
                 f"shape {first.shape} for {n_inputs} inputs. Leave the instrument out."
             )
+
+
+class _LargestWeight(_FirstLayer):
+    """The largest |w_ji| of the first layer over some of the inputs i."""
+
+    @abstractmethod
+    def columns(self, reading: Reading) -> NDArray[np.bool_]:
+        """Return which inputs count."""
+
+    def read(self, reading: Reading) -> float:
+        """Return the largest weight."""
+        return float(np.abs(first_layer(reading)[:, self.columns(reading)]).max(initial=0))
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,44 @@ class IrrelevantWeight(_LargestWeight):
     def columns(self, reading: Reading) -> NDArray[np.bool_]:
         """Return all but S."""
         return ~relevant(reading)
+
+
+@dataclass(frozen=True)
+class RelevantLead(_FirstLayer):
+    """max_j (min_{i ∈ S} |w_ji| − max_{i ∉ S} |w_ji|) over the neurons j of the first layer.
+
+    Above 0 once some neuron has relevant weights that are all larger than all its irrelevant ones.
+    """
+
+    name: ClassVar[str] = "relevant_lead"
+    short: ClassVar[str] = "relevant_lead"
+
+    def read(self, reading: Reading) -> float:
+        """Return the lead of the best neuron."""
+        size, chosen = np.abs(first_layer(reading)), relevant(reading)
+        others = size[:, ~chosen].max(axis=1, initial=0)
+        return float((size[:, chosen].min(axis=1) - others).max())
+
+
+@dataclass(frozen=True)
+class FirstLayerWeights(_FirstLayer):
+    """The weights of the first layer, kept as an array (neuron, input), relevant inputs first.
+
+    Attributes
+    ----------
+    at : tuple of int, optional
+        Steps at which it is read, if not at every evaluation: the array of a wide layer is large.
+    """
+
+    name: ClassVar[str] = "first_layer_weights"
+    short: ClassVar[str] = "first_layer_weights"
+
+    at: tuple[int, ...] | None = None
+
+    def read(self, reading: Reading) -> NDArray[np.float64]:
+        """Return the weights."""
+        order = np.argsort(~relevant(reading), kind="stable")
+        return first_layer(reading)[:, order].astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -202,7 +246,7 @@ class NormalisedMargin(Instrument):
         least = math.inf
         for start in range(0, len(labels), 2048):  # pieces that stay in the cache
             piece = x[start : start + 2048]
-            given = piece if not piece.is_floating_point() else piece.to(weights[0].dtype)
+            given = with_floats(piece, weights[0].dtype)
             outputs = model.forward(weights, given[None])[0]  # (example, output)
             y = labels[start : start + 2048]
             if n_outputs == 1:
@@ -251,8 +295,7 @@ class DirectionCosine(Instrument):
     sign: Literal["plus", "either"] = "plus"
 
     def __post_init__(self) -> None:
-        if self.sign not in ("plus", "either"):
-            raise UserError(f"DirectionCosine: sign={self.sign!r}. Give 'plus' or 'either'.")
+        check_one_of("DirectionCosine", ("plus", "either"), sign=self.sign)
 
     @property
     def label(self) -> str:
@@ -285,15 +328,16 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
     kind.name: kind
     for kind in (
         *(Movement, NeuronSize, RelevantWeight, IrrelevantWeight, FirstLayerMovement),
-        *(FourierGap, PopulationGradient, NormalisedMargin, FeaturePower),
-        DirectionCosine,
+        *(RelevantLead, FirstLayerWeights, FourierGap, PopulationGradient),
+        *(NormalisedMargin, FeaturePower),
+        *(DirectionCosine, LinearProbe, PatternRatio, CentreCosine),
         *(BackAttention, AttentionMap, StrategyLoss),
     )
 }
 
 
 def instrument(given: Instrument | str) -> Instrument:
-    """Return an instrument, or the one that a name stands for."""
+    """Return the instrument, or the one of that name."""
     if isinstance(given, str):
         if given not in INSTRUMENTS:
             raise UserError(
@@ -303,10 +347,10 @@ def instrument(given: Instrument | str) -> Instrument:
         return INSTRUMENTS[given]()
     if not isinstance(given, Instrument | Gone):
         raise UserError(
-            f"Evaluation: instruments has {given!r}, which is no Instrument. Give such as "
+            f"Evaluation: instruments has {given!r}, which is no Instrument. Give for example "
             "instruments=(Movement(),), or a name."
         )
-    return given  # one whose class is gone is kept, and does not run
+    return given  # a value of a missing class is kept, and does not run
 
 
 @lru_cache(maxsize=2)

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
 from petridish.choices import describe
 from petridish.errors import UserError
+from petridish.sources import is_users
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
-from petridish.values import Gone, find_gone, is_left_out, named_code, plain, read
+from petridish.values import Gone, find_gone, is_left_out, named_code, parts_of, plain, read
 
-MEANING = "petridish 2"  # in every key; another number would make every stored run another one
+MEANING = "petridish 2"  # in every key; another number would change every key
 APART = ("seed", "restart")  # what runs of one cell differ in
-_cells: dict[str, RunSpec] = {}  # the cells that were read: analysis asks for them again and again
-
-_parts: dict[str, Any] = {}  # and their parts, by field and JSON
+_cells: dict[str, RunSpec] = {}  # cells already read, by their text
+_parts: dict[str, Any] = {}  # their parts, by field and JSON
 
 
 def forget_code() -> None:
-    """Look at users' classes anew: a constant that they use may have changed since."""
+    """Read users' code again: a class, or a constant that it uses, may have changed."""
     named_code.cache_clear()
     _part_text.cache_clear()
     _cells.clear()
     _parts.clear()
+
+
+def users_codes(value: object) -> dict[type, str]:
+    """Return the digests of the users' classes in a value."""
+    kinds: set[type] = {type(part) for part in parts_of(value) if is_users(type(part))}
+    return {kind: named_code(kind) for kind in kinds}
 
 
 def spec_text(spec: RunSpec) -> str:
@@ -54,7 +61,8 @@ def read_cell(text: str) -> RunSpec:
     names = {name: f"{name} {inner}" for name, inner in written.items()}
     parts = {name: _parts.get(names[name], inner) for name, inner in written.items()}
     spec = _as_spec(parts, text)
-    if find_gone(spec) is None:  # a class that is not here may be loaded yet
+    fresh = [getattr(spec, name) for name, part in names.items() if part not in _parts]
+    if not any(map(find_gone, fresh)):  # a class that is not here may be loaded yet
         _cells[text] = spec
         _parts.update({part: getattr(spec, name) for name, part in names.items()})
     return spec
@@ -84,7 +92,7 @@ def _as_spec(parts: dict[str, Any], text: str) -> RunSpec:
         found = read({**parts, "type": "RunSpec"})
     except UserError:
         raise
-    except Exception as error:  # whatever a class says of fields that are missing or of no use
+    except Exception as error:  # whatever a class raises for missing or wrong fields
         raise _no_spec(text, f"{type(error).__name__}: {error}.") from error
     assert isinstance(found, RunSpec)
     return found
@@ -106,9 +114,9 @@ def run_key(spec: RunSpec) -> str:
 
 
 def flat(spec: RunSpec) -> dict[str, Any]:
-    """Give one entry a spec field, named by its path: `task.n`, `data.m`, `model.width`.
+    """Return one entry per spec field, named by its path: `task.n`, `data.m`, `model.width`.
 
-    A choice stands under its own path as text (`init`: "sparse(2)"), its fields below it
+    A choice is under its own path as text (`init`: "sparse(2)"), its fields below it
     (`init.s`: 2).
     """
     columns: dict[str, Any] = {}
@@ -118,8 +126,27 @@ def flat(spec: RunSpec) -> dict[str, Any]:
     return columns
 
 
+def flat_cells(specs: Iterable[RunSpec]) -> Iterator[dict[str, Any]]:
+    """Yield `flat` of many specs that share most of their parts, each of which is read once."""
+    known: dict[tuple[str, int], tuple[Any, dict[str, Any]]] = {}  # by identity, and kept alive
+    names = fields(RunSpec)
+    for spec in specs:
+        columns: dict[str, Any] = {}
+        for part in names:
+            value = getattr(spec, part.name)
+            if is_left_out(part, value):
+                continue
+            place = part.name, id(value)
+            if place not in known:
+                found: dict[str, Any] = {}
+                flatten(part.name, value, found)
+                known[place] = value, found
+            columns |= known[place][1]
+        yield columns
+
+
 def _fits_column(part: object) -> bool:
-    """Return whether a part of a tuple stands in a table as it is; others by their text."""
+    """Return whether a part of a tuple is put in a table unchanged; others as text."""
     return isinstance(part, str | int | float) or (
         isinstance(part, tuple) and all(_fits_column(each) for each in part)
     )

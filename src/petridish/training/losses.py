@@ -12,13 +12,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from petridish.errors import UserError
 from petridish.tasks.domain import Classes, Domain, Values
+from petridish.training.devices import is_on_host
 from petridish.values import LATER
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -59,7 +62,8 @@ def mean_of_labelled(each: Tensor, labels: Tensor) -> Tensor:
     """Return the mean of `each` (run, batch, …) over the labels that are there, shape (run,)."""
     if labels.is_floating_point():
         return each.flatten(1).mean(dim=1)
-    if not labels.is_signed() or int(labels.min()) >= 0:
+    # On an accelerator a look at the labels would wait for it at every step.
+    if not labels.is_signed() or (is_on_host(labels) and int(labels.min()) >= 0):
         return each.flatten(1).mean(dim=1) if each.dim() > 2 else each.mean(dim=1)
     there = labels >= 0
     counted = there.flatten(1).sum(dim=1).clamp(min=1)
@@ -73,7 +77,7 @@ class MarginLoss(MeanOfExamples):
     name: ClassVar[str]
 
     def n_outputs(self, domain: Domain) -> int:
-        """One: f."""
+        """Return 1: the output f."""
         if domain.target != Classes(2):
             raise UserError(
                 f"The loss {self.name} compares the sign of one output with ±1 labels, but the "
@@ -85,7 +89,7 @@ class MarginLoss(MeanOfExamples):
         """Return the loss of each example."""
         import torch
 
-        # In the outputs' type: the backward pass would turn whole numbers into it at every use.
+        # In the outputs' type: the backward pass would convert integers at every use.
         y = torch.rsub(labels.to(outputs.dtype), 1, alpha=2)  # 1 − 2 · label, in one operation
         return self.of_margin(outputs.squeeze(-1), y)
 
@@ -116,7 +120,7 @@ class Square(MarginLoss):
     name: ClassVar[str] = "square"
 
     def n_outputs(self, domain: Domain) -> int:
-        """One for two classes, as many as there are numbers in a real target."""
+        """Return 1 for two classes, the number of real targets else."""
         if isinstance(domain.target, Values):
             return domain.target.d
         return super().n_outputs(domain)
@@ -180,7 +184,7 @@ class CrossEntropy(MeanOfExamples):
             )
 
     def n_outputs(self, domain: Domain) -> int:
-        """One per class."""
+        """Return the number of classes."""
         if not isinstance(domain.target, Classes):
             raise UserError(
                 f"The loss cross_entropy needs classes, but the task has {domain.target}. "
@@ -207,15 +211,22 @@ class CrossEntropy(MeanOfExamples):
         """Return the loss of each run, shape (run,)."""
         if not self.weights:
             return super().__call__(outputs, labels)
-        weights = outputs.new_tensor(self.weights)[labels.clamp(min=0)] * (labels >= 0)
+        weights = weights_on(self.weights, outputs.dtype, outputs.device)[labels.clamp(min=0)]
+        weights = weights * (labels >= 0)
         total = (self.each(outputs, labels) * weights).flatten(1).sum(dim=1)
         counted = weights.flatten(1).sum(dim=1)
         # A batch without a label that counts has the loss 0, and no gradient.
         return total / counted.where(counted > 0, 1.0)
 
 
+@lru_cache(maxsize=16)  # asked at every step: they are copied to a device once
+def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.device) -> Tensor:
+    """Return the weights of classes as a tensor."""
+    import torch
+
+    return torch.tensor(weights, dtype=kind, device=device)
+
+
 TAKES_BITS = (Hinge, Square, Logistic, Correlation)
-"""Losses to which the labels of two classes may come as bytes, of which none is −1."""
-LOSSES: dict[str, type] = {
-    loss.name: loss for loss in (Hinge, Square, Logistic, Correlation, CrossEntropy)
-}
+"""Losses that accept the labels of two classes as bytes, without −1."""
+LOSSES: dict[str, type] = {loss.name: loss for loss in (*TAKES_BITS, CrossEntropy)}

@@ -1,8 +1,8 @@
 """Wide ReLU networks on tables: stacked members, a backward pass by hand, fused updates.
 
-At width r the products of a hidden layer cost 6 B r² operations a step and everything else little,
-if it is kept little: no graph is recorded, the activations live in buffers that are reused, ReLU's
-derivative is taken in place, and the optimiser goes over the weights once.
+At width r the matrix products of a hidden layer cost 6 B r² operations per step. The rest is kept
+small: no graph is recorded, buffers of activations are reused, ReLU's derivative is taken in place,
+and the optimiser goes over the weights once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Members:
         Weights (member, fan_out, fan_in) and biases (member, fan_out), layer by layer, as an
         initialisation draws them; they are copied.
     loss : "logistic", "cross_entropy" or "square"
-        Of one output and the probability of y = 1, of one output a class and the classes'
-        probabilities, or ½ the squared distance to the target.
+        Of one output and the probability of y = 1; of one output per class and the classes'
+        probabilities; or ½ the squared distance to the target.
     optimiser : SGD, Adam or AdamW
         The rule of a step; its rate and decay come with the step.
     """
 
-    loud: float = 1.0  # factor of the values that are heard
+    kept_scale: float = 1.0  # factor of the activations that dropout keeps
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Members:
             [torch.zeros_like(weight) for weight in self.weights]
             for _ in range(_memories(optimiser))
         ]
-        self._rooms: dict[int, list[Tensor]] = {}  # activations and their slopes, by batch size
+        self._rooms: dict[int, list[Tensor]] = {}  # activations and their gradients, by batch size
 
     @property
     def depth(self) -> int:
@@ -64,7 +64,7 @@ class Members:
         return len(self.weights) // 2 - 1
 
     def outputs(self, x: Tensor) -> Tensor:
-        """Give the outputs of every member, shape (member, example, output)."""
+        """Return the outputs of every member, shape (member, example, output)."""
         h = self._stacked(x)
         for layer in range(self.depth):
             h = self._affine(layer, h).relu_()
@@ -79,7 +79,7 @@ class Members:
         rate: PerParameter,
         decay: PerParameter = 0.0,
     ) -> Tensor:
-        """Take one step, and give each member's loss before it, shape (member,).
+        """Take one step, and return each member's loss before it, shape (member,).
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Members:
             Probabilities or values, as the loss asks for.
         weight : Tensor, shape (batch,) or (member, batch), optional
             The loss is the mean over the batch of weight × loss of the example.
-        rate, decay : float or one a parameter
+        rate, decay : float or one per parameter
             The paper's η and λ.
         """
         loss = self._differentiate(x, target, weight)
@@ -98,7 +98,7 @@ class Members:
         return loss
 
     def gradients(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
-        """Give the gradient of each member's loss by its weights, which stay as they are."""
+        """Return the gradient of each member's loss by its weights, without a step."""
         self._differentiate(x, target, weight)
         return [slope.clone() for slope in self._slopes]
 
@@ -110,7 +110,7 @@ class Members:
         return torch.baddbmm(bias.unsqueeze(1), h, weight.mT, out=out)
 
     def _room(self, batch: int) -> list[Tensor]:
-        """Give a place for the activations of each hidden layer, and one for its slopes."""
+        """Return buffers for the activations of each hidden layer and their gradients."""
         if batch not in self._rooms:
             widths = [bias.shape[1] for bias in self.weights[1:-2:2]]
             self._rooms[batch] = [
@@ -118,16 +118,18 @@ class Members:
             ]
         return self._rooms[batch]
 
-    def _heard(self, h: Tensor) -> Tensor:
-        """Give what the next layer hears of a layer's values in training: all of it."""
+    def _dropped_out(self, h: Tensor) -> Tensor:
+        """Return a hidden layer's activations after dropout; here there is none."""
         return h
 
     def _differentiate(self, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
-        """Fill the slopes of all parameters, from the last layer to the first."""
+        """Compute the gradients of all parameters, from the last layer to the first."""
         room = self._room(x.shape[-2])
         hidden = [self._stacked(x)]
         for layer in range(self.depth):
-            hidden.append(self._heard(self._affine(layer, hidden[-1], room[2 * layer]).relu_()))
+            hidden.append(
+                self._dropped_out(self._affine(layer, hidden[-1], room[2 * layer]).relu_())
+            )
         loss, slope = _loss_and_slope(
             self.loss, self._affine(self.depth, hidden[-1]), target, weight
         )
@@ -136,10 +138,10 @@ class Members:
             torch.sum(slope, dim=1, out=self._slopes[2 * layer + 1])
             if layer:
                 below = torch.bmm(slope, self.weights[2 * layer], out=room[2 * layer - 1])
-                # A neuron that is silent, or below 0, has the value 0 and the slope 0.
+                # A neuron that is dropped or inactive has the value 0 and the gradient 0.
                 slope = torch.ops.aten.threshold_backward(below, hidden[layer], 0, grad_input=below)
-                if self.loud != 1:
-                    slope.mul_(self.loud)
+                if self.kept_scale != 1:
+                    slope.mul_(self.kept_scale)
         return loss
 
     def _update(self, rates: Sequence[float], decays: Sequence[float]) -> None:
@@ -187,7 +189,7 @@ def _spread(value: PerParameter, n_parameters: int) -> Sequence[float]:
 def _loss_and_slope(
     loss: MemberLoss, outputs: Tensor, target: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Give the loss of each member, and its slope by the outputs (member, batch, output)."""
+    """Return the loss of each member, and its gradient by the outputs (member, batch, output)."""
     if loss == "square":
         slope = outputs - target
         each = 0.5 * slope.square().sum(dim=2)

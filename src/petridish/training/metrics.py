@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.choices import describe
-from petridish.errors import UserError, nearest
+from petridish.errors import UserError, check_one_of, nearest
 from petridish.tasks.base import Examples, HasParts, HasStrategies, Task
 from petridish.tasks.domain import Classes, Domain, Values
 from petridish.training.losses import Loss, MeanOfExamples
@@ -38,16 +38,16 @@ Positions = Literal["all", "last"]
 class Metric(ABC):
     """A mean over the examples of the sample `on`.
 
-    A new metric is a frozen dataclass that inherits from this class, with a `name`, a field `on`
-    and the method `each`.
+    A new metric is a frozen dataclass that inherits from this class, with a `name` and the method
+    `each`; with a field `on` if it measures other samples than "test".
     """
 
     name: ClassVar[str]
-    on: str
+    on: str = "test"
 
     @property
     def label(self) -> str:
-        """Its name in curves, after that of the sample; two metrics of one run differ in it."""
+        """Its name in curves, after that of the sample; unique in a run."""
         return self.name
 
     @property
@@ -59,7 +59,7 @@ class Metric(ABC):
         """Refuse a run that it does not fit."""
 
     def counts(self, domain: Domain) -> bool:
-        """Return whether every labelled example counts 0 or 1: «not yet» is then found early."""
+        """Return whether the value of every labelled example is 0 or 1: see `training.screen`."""
         return False
 
     def facts(self, task: Task, examples: Examples) -> dict[str, NDArray[Any]]:
@@ -79,7 +79,7 @@ class Error(Metric):
     """The share of wrong classes.
 
     With one output its sign is the class, and 0 is wrong; with one output per class the largest is
-    the class. Outputs that are no numbers are wrong.
+    the class. NaN is wrong.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Error(Metric):
     positions: Positions = "all"
 
     def __post_init__(self) -> None:
-        _check_positions(self, self.positions)
+        check_one_of(type(self).__name__, ("all", "last"), positions=self.positions)
 
     @property
     def label(self) -> str:
@@ -129,7 +129,7 @@ class Error(Metric):
                 )
 
     def counts(self, domain: Domain) -> bool:
-        """Where one label of every example counts."""
+        """Return whether one label of every example counts."""
         assert isinstance(domain.target, Classes), "the spec was checked"
         return self.part is None and (domain.target.positions is None or self.positions == "last")
 
@@ -186,7 +186,7 @@ class SquaredError(Metric):
 
 @dataclass(frozen=True)
 class MeanLoss(Metric):
-    """A loss on a whole sample, the run's own or another; its curve bears the loss's name."""
+    """A loss on a whole sample, the run's own or another; its curve has the loss's name."""
 
     name: ClassVar[str] = "mean_loss"
 
@@ -237,7 +237,7 @@ class KL(Metric):
     positions: Positions = "last"
 
     def __post_init__(self) -> None:
-        _check_positions(self, self.positions)
+        check_one_of(type(self).__name__, ("all", "last"), positions=self.positions)
 
     @property
     def label(self) -> str:
@@ -293,15 +293,15 @@ METRICS: dict[str, type] = {m.name: m for m in (Error, SquaredError, MeanLoss, K
 
 @dataclass(frozen=True)
 class Threshold:
-    """A metric that has come to a value: it stops a run, or is noted (`Evaluation.reached`).
+    """A value for a metric to reach: it stops a run, or its step is kept (`Evaluation.reached`).
 
-    `Below` and `Above` are its two kinds; each states its comparison, and the strict one.
+    `Below` and `Above` are its two kinds, each with a comparison and its strict form.
     """
 
     name: ClassVar[str]
     compare: ClassVar[tuple[Callable[[float, float], bool], Callable[[float, float], bool]]]
     words: ClassVar[tuple[str, str]]
-    slack: ClassVar[float]  # towards what passes, of a count
+    slack: ClassVar[float]  # against rounding, of a count
 
     metric: Metric
     value: float
@@ -311,7 +311,8 @@ class Threshold:
         kind = type(self).__name__
         if not isinstance(self.metric, Metric | Gone):
             raise UserError(
-                f"{kind}: metric={self.metric!r} is no metric. Give such as {kind}(Error(), 0.1)."
+                f"{kind}: metric={self.metric!r} is no metric. "
+                f"Give for example {kind}(Error(), 0.1)."
             )
         number = isinstance(self.value, Real) and not isinstance(self.value, bool)  # NumPy's too
         if not number or math.isnan(self.value):
@@ -354,11 +355,6 @@ class Above(Threshold):
 
 
 THRESHOLDS: dict[str, type] = {kind.name: kind for kind in (Below, Above)}
-
-
-def _check_positions(owner: object, positions: str) -> None:
-    if positions not in ("all", "last"):
-        raise UserError(f"{type(owner).__name__}: positions={positions!r}. Give 'all' or 'last'.")
 
 
 def _check_needed(metric: Error | KL, spec: RunSpec, beside: Positions) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -22,17 +22,18 @@ from petridish.choices import blamed, describe
 from petridish.errors import UserError
 from petridish.models import Model, Stacked
 from petridish.models.parameters import build
-from petridish.tasks import Classes, Task
+from petridish.tasks import Task
 from petridish.tasks.base import draw_examples
 from petridish.training.data import initial_buffers
+from petridish.training.devices import CPU, Device, with_numbers
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
+from petridish.training.numerics import dtype_of, with_floats
 from petridish.training.spec import RunSpec
 from petridish.training.taught import Taught
+from petridish.training.user_code_checks import output_shape
 
 TRIED = 3  # examples of a trial
-CLOSE = (
-    1e-4  # of the largest output: another kernel rounds otherwise, another function differs more
-)
+CLOSE = 1e-4  # relative to the largest output: more than rounding of another kernel
 
 
 class Network(ABC):
@@ -77,9 +78,14 @@ class ModuleStack(Network):
     """Modules stacked by `torch.func`."""
 
     def __init__(
-        self, module: nn.Module, calls: Sequence[Call], full: int, buffers: dict[str, Tensor]
+        self,
+        module: nn.Module,
+        calls: Sequence[Call],
+        full: int,
+        buffers: dict[str, Tensor],
+        device: Device = CPU,
     ) -> None:
-        self.module, self.buffers = module, buffers
+        self.module, self.buffers, self.device = module, buffers, device
         self.calls, self.full = calls, full  # as noted on a full batch
         self.places = _places(module)
         self.stacked = vmap(self._one)
@@ -89,10 +95,13 @@ class ModuleStack(Network):
     ) -> Tensor:
         """Return the outputs in training; buffers such as running means move with it."""
         examples = x.shape[1]
-        numbers = draw_numbers(self.calls, seeds, step, full=self.full, examples=examples)
-        if not self.module.training:  # a walk through all its parts
+        numbers = draw_numbers(
+            self.calls, seeds, step, full=self.full, examples=examples, device=self.device
+        )
+        if not self.module.training:  # `train` visits all of its parts
             self.module.train()
-        found: Tensor = self.stacked(x, numbers, *weights, *self.buffers.values())
+        with made_on(self.device):
+            found: Tensor = self.stacked(x, numbers, *weights, *self.buffers.values())
         return found
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
@@ -100,13 +109,14 @@ class ModuleStack(Network):
         self.module.eval()
         buffers = self.buffers.values()
         kept = buffers if rows is None else [buffer[rows] for buffer in buffers]
-        found: Tensor = self.stacked(x, [], *weights, *kept)
+        with made_on(self.device):
+            found: Tensor = self.stacked(x, [], *weights, *kept)
         return found
 
     def _one(self, x: Tensor, numbers: list[Tensor], *state: Tensor) -> Tensor:
         """Return the outputs of one run, with its parameters and buffers in place of the module's.
 
-        `torch.func.functional_call` does the same and looks every name up again at each call.
+        `torch.func.functional_call` does the same but looks up every name at each call.
         """
         before = [holder[name] for place in self.places for holder, name in place]
         try:
@@ -120,6 +130,11 @@ class ModuleStack(Network):
             flat = (at for place in self.places for at in place)
             for (holder, name), own in zip(flat, before, strict=True):
                 holder[name] = own
+
+
+def made_on(device: Device) -> AbstractContextManager[object]:
+    """Let what a module makes in `forward`, such as `torch.arange(n)`, lie on a device."""
+    return nullcontext() if device.host else torch.device(device.name)
 
 
 def _places(module: nn.Module) -> list[list[tuple[dict[str, Any], str]]]:
@@ -137,30 +152,32 @@ def _places(module: nn.Module) -> list[list[tuple[dict[str, Any], str]]]:
 def first_buffers(spec: RunSpec, dtype: torch.dtype) -> dict[str, Tensor]:
     """Return the buffers with which the module of a run begins."""
     module = build(spec.model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
-    handed_over(module, spec)
+    load_buffers(module, spec)
     return dict(module.named_buffers())
 
 
-def handed_over(module: nn.Module, spec: RunSpec) -> None:
-    """Give a module the buffers that a run takes over from another."""
+def load_buffers(module: nn.Module, spec: RunSpec) -> None:
+    """Load into a module the buffers that a run takes over from another."""
     given = {name: torch.from_numpy(values) for name, values in initial_buffers(spec).items()}
     module.load_state_dict(given, strict=False)
 
 
-def stack_of(specs: Sequence[RunSpec]) -> Network:
+def stack_of(specs: Sequence[RunSpec], device: Device = CPU) -> Network:
     """Return the networks of runs of one shape."""
     spec, model = specs[0], specs[0].model
     if isinstance(model, Stacked):
         return OwnForward(model)
-    dtype = getattr(torch, spec.training.precision)
-    module = build(model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
-    full = spec.examples_a_step
-    calls = note_calls(module, batch_inputs(spec.task, full, dtype))
+    dtype, full = dtype_of(spec), spec.examples_per_step
     buffers: dict[str, Tensor] = {}
-    if any(True for _ in module.buffers()):
-        each = [first_buffers(spec, dtype) for spec in specs]
-        buffers = {name: torch.stack([own[name] for own in each]) for name in each[0]}
-    return ModuleStack(module, calls, full, buffers)
+    with with_numbers():
+        # It stays on the host: whatever it holds is replaced by what the stack holds.
+        module = build(model, spec.domain, spec.n_outputs, spec.luck).to(dtype)
+        calls = note_calls(module, batch_inputs(spec.task, full, dtype))
+        if any(True for _ in module.buffers()):
+            each = [first_buffers(spec, dtype) for spec in specs]
+            buffers = {name: torch.stack([own[name] for own in each]) for name in each[0]}
+    buffers = {name: device.take(stacked) for name, stacked in buffers.items()}
+    return ModuleStack(module, calls, full, buffers, device)
 
 
 def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
@@ -168,7 +185,7 @@ def batch_inputs(task: Task, examples: int, dtype: torch.dtype) -> Tensor:
     source = task.inputs if isinstance(task, Taught) else task  # no labels are asked for
     drawn = draw_examples(source, [0], "train", 0, min(examples, TRIED)).x[0]
     x = torch.from_numpy(drawn)[torch.arange(examples) % len(drawn)]
-    return x.to(dtype) if x.is_floating_point() else x
+    return with_floats(x, dtype)
 
 
 @lru_cache(maxsize=256)
@@ -178,8 +195,7 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
     module, x = build(model, domain, n_outputs), batch_inputs(task, TRIED, torch.float32)
     _check_repeats(model, module, x)
     module.eval()
-    positions = domain.target.shape if isinstance(domain.target, Classes) else ()
-    expected = (TRIED, *positions, n_outputs)
+    expected = (TRIED, *output_shape(domain, n_outputs))
     with torch.no_grad():
         found = {"module of": (module(x), expected)}
         if isinstance(model, Stacked):
@@ -195,7 +211,7 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
                 "domain and n_outputs that build is given."
             )
     with torch.no_grad():
-        fewer = module(x[:2])  # one alone would fail where a batch is normalised by itself
+        fewer = module(x[:2])  # one example would fail in batch normalisation
     if not _close(found["module of"][0][:2], fewer):
         raise UserError(
             f"The module of {describe(model)} answers an example by what others are beside it, in "
@@ -207,7 +223,7 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
 def _check_repeats(model: Model, module: nn.Module, x: Tensor) -> None:
     """Refuse random numbers that are not the run's, and state that is none of it."""
     with blamed("module of", model, "forward", x=x):
-        note_calls(module, x)  # names what draws by PyTorch's generator
+        note_calls(module, x)  # refuses what draws by PyTorch's generator
     name = f"The module of {describe(model)}"
     for training in (True, False):
         copies = [copy.deepcopy(module).train(training) for _ in range(2)]
@@ -240,7 +256,7 @@ def _check_repeats(model: Model, module: nn.Module, x: Tensor) -> None:
                 "it where self.training is true, or leave it out."
             )
         if not all(isinstance(each, Tensor) for each in found):
-            continue  # which its shape will tell
+            continue  # the check of its shape refuses it
         if not _same(found[0], found[1]):
             raise UserError(
                 f"{name} returns other outputs for the same inputs and weights: it draws random "
@@ -267,6 +283,13 @@ def _numbers_of(module: nn.Module) -> dict[str, object]:
 
 def _same(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def activations(spec: RunSpec) -> int:
+    """Count the numbers that the layers of a run's network put out for one example, about."""
+    if isinstance(spec.model, Stacked):
+        return sum(parameter.fan_out for parameter in spec.parameters)
+    return numbers_per_example(spec.model, spec.task, spec.n_outputs)
 
 
 @lru_cache(maxsize=256)
@@ -310,7 +333,7 @@ def stacking_problem(model: Model, task: Task, n_outputs: int) -> str | None:
             together = [stack.train(weights, both, (0, 1), 0), stack.test(weights, both, None)]
     except UserError:
         raise
-    except Exception as error:  # whatever torch.func, or the module under it, stumbles over
+    except Exception as error:  # whatever torch.func or the module raises
         return f"torch.func cannot stack it ({str(error).strip().splitlines()[0]})"
     for place, module in enumerate(modules):
         numbers = draw_numbers(calls, (place,), 0, full=TRIED, examples=TRIED)

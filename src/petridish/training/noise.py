@@ -1,7 +1,7 @@
 """Random numbers inside a module: dropout masks and noise come from the run's own streams.
 
 A first pass in training mode notes every call for random numbers, in order. Those of call c at step
-t are then drawn and handed in, so that a module is a pure function of its inputs. The layout is
+t are then drawn and passed in, so that a module is a pure function of its inputs. The layout is
 part of the contract, since other engines draw the same bits: call c has the stream "module/<c>";
 a mask takes one 16-bit lane per entry, four to a word, lowest first, and keeps the entries whose
 lane is at least round(65536 p); uniform and normal numbers take one word each. Step t begins at
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 
 from petridish.errors import UserError
 from petridish.seeds import Streams
+from petridish.training.device_streams import device_streams
+from petridish.training.devices import CPU, Device
 
 LANES = 4  # 16-bit lanes per word
 
@@ -37,7 +39,7 @@ class Call:
 
     @property
     def words(self) -> int:
-        """Words that it takes."""
+        """The number of words that it takes."""
         size = math.prod(self.shape)
         return -(-size // LANES) if self.kind == "mask" else size
 
@@ -53,15 +55,9 @@ def _dropout(
     return Call("mask", tuple(input.shape), p) if training and p > 0 else None
 
 
-def _channels(
-    input: Tensor,
-    p: float = 0.5,
-    training: bool = True,  # noqa: FBT001, FBT002 - PyTorch's own
-    *_: Any,
-    **__: Any,
-) -> Call | None:
-    shape = (*input.shape[:2], *[1] * (input.dim() - 2))
-    return Call("mask", shape, p) if training and p > 0 else None
+def _channels(input: Tensor, *given: Any, **named: Any) -> Call | None:
+    whole = _dropout(input, *given, **named)
+    return whole and replace(whole, shape=(*input.shape[:2], *[1] * (input.dim() - 2)))
 
 
 def _uniform(input: Tensor, **_: Any) -> Call:
@@ -83,7 +79,7 @@ SERVED: dict[Any, Callable[..., Call | None]] = {
 
 
 class Given(TorchFunctionMode):
-    """Answer a module's calls for random numbers, with those given; without any, note the calls."""
+    """Replace a module's random numbers by those given; if none are given, record the calls."""
 
     def __init__(self, numbers: Sequence[Tensor] | None = None) -> None:
         super().__init__()
@@ -93,7 +89,7 @@ class Given(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Serve a call for random numbers, and let every other through."""
+        """Answer a call for random numbers; other calls are unchanged."""
         kwargs = kwargs or {}
         if func in SERVED:
             call = SERVED[func](*args, **kwargs)
@@ -136,7 +132,13 @@ def note_calls(module: nn.Module, x: Tensor) -> list[Call]:
 
 
 def draw_numbers(
-    calls: Sequence[Call], seeds: Sequence[int], step: int, *, full: int, examples: int
+    calls: Sequence[Call],
+    seeds: Sequence[int],
+    step: int,
+    *,
+    full: int,
+    examples: int,
+    device: Device = CPU,
 ) -> list[Tensor]:
     """Draw the numbers of one step, each (run, *shape).
 
@@ -144,17 +146,44 @@ def draw_numbers(
     """
     found = []
     for place, call in enumerate(calls):
-        streams, size = Streams(seeds, f"module/{place}"), math.prod(call.shape)
-        first = step * call.words
-        if call.kind == "mask":
-            words = streams.words(first, call.words)
-            lanes = words.astype("<u8").view("<u2")[:, :size]
-            kept = lanes >= round(65536 * call.rate)
-            drawn = kept.astype(np.float32) / np.float32(max(1 - call.rate, 2.0**-16))
-        else:
-            draw = streams.uniforms if call.kind == "uniform" else streams.normals
-            drawn = draw(first, size).astype(np.float32)
-        numbers = torch.from_numpy(drawn).view(len(seeds), *call.shape)
+        name = f"module/{place}"
+        drawn = (
+            _on_host(call, seeds, name, step)
+            if device.host
+            else _on(device, call, seeds, name, step)
+        )
+        numbers = drawn.view(len(seeds), *call.shape)
         short = examples < full and call.shape[:1] == (full,)
         found.append(numbers[:, :examples] if short else numbers)
     return found
+
+
+def _on_host(call: Call, seeds: Sequence[int], name: str, step: int) -> Tensor:
+    """Draw the numbers of one call by NumPy, shape (run, number)."""
+    streams, size = Streams(seeds, name), math.prod(call.shape)
+    first = step * call.words
+    if call.kind == "mask":
+        words = streams.words(first, call.words)
+        lanes = words.astype("<u8").view("<u2")[:, :size]
+        kept = lanes >= round(65536 * call.rate)
+        return torch.from_numpy(kept.astype(np.float32) / np.float32(_share_kept(call)))
+    draw = streams.uniforms if call.kind == "uniform" else streams.normals
+    return torch.from_numpy(draw(first, size).astype(np.float32))
+
+
+def _on(device: Device, call: Call, seeds: Sequence[int], name: str, step: int) -> Tensor:
+    """Draw the same numbers by the device itself."""
+    if call.kind == "normal" and device.kind == "mps":  # which has no float64
+        return device.take(_on_host(call, seeds, name, step))
+    streams, size = device_streams(tuple(seeds), name, device), math.prod(call.shape)
+    first = step * call.words
+    if call.kind == "mask":
+        kept = streams.lanes(first, size) >= round(65536 * call.rate)
+        return kept.float() / float(np.float32(_share_kept(call)))
+    draw = streams.uniforms if call.kind == "uniform" else streams.normals
+    return draw(first, size)
+
+
+def _share_kept(call: Call) -> float:
+    """Return the share by which the entries that a mask keeps are divided."""
+    return max(1 - call.rate, 2.0**-16)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
 from petridish.errors import UserError
-from petridish.models.base import Parameter
-from petridish.models.inits import first_fitting
+from petridish.models.base import Parameter, first_fitting
 from petridish.values import LATER, settle
 
 
@@ -91,7 +90,7 @@ class Piece:
                 raise UserError(f"Piece: {name}={given}. Give finite factors of at least 0.")
 
     def __repr__(self) -> str:
-        """Leave `keep` out where all is kept: the text of stored schedules has none."""
+        """Leave `keep` out at its default, as the text of stored schedules does."""
         keep = "" if self.keep == 1 else f", keep={self.keep!r}"
         return f"Piece(start={self.start!r}, rate={self.rate!r}, decay={self.decay!r}{keep})"
 
@@ -138,7 +137,7 @@ class Schedule:
             )
 
     def at(self, step: int) -> Piece:
-        """Give the factors in force at `step`, the first step being 0."""
+        """Return the factors in force at `step`, the first step being 0."""
         current = FIRST
         for piece in self.pieces:
             if piece.start <= step:
@@ -152,5 +151,5 @@ def step_schedule(at: tuple[int, ...], factor: float) -> Schedule:
 
 
 def per_layer(rates: Factors = 1.0, decays: Factors = 1.0) -> Schedule:
-    """Give each layer its own factor on the learning rate and on the weight decay."""
+    """Return a schedule with a factor per layer on the learning rate and on the weight decay."""
     return Schedule((Piece(0, rates, decays),))

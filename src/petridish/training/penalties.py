@@ -61,14 +61,14 @@ class NeuronNorm:
             )
 
     def __call__(self, parameters: Sequence[Parameter], weights: Sequence[Tensor]) -> Tensor:
-        """Give the penalty of each run, shape (run,), from weights of shape (run, …)."""
+        """Return the penalty of each run, shape (run,), from weights of shape (run, …)."""
         return self.strength * norm_sum(parameters, weights, order=self.order, power=self.power)
 
 
 def norm_sum(
     parameters: Sequence[Parameter], weights: Sequence[Tensor], *, order: float, power: float
 ) -> Tensor:
-    """Give Σ_i ‖ω_i‖_order^power of each run; an output's bias belongs to no neuron."""
+    """Return Σ_i ‖ω_i‖_order^power of each run; an output's bias belongs to no neuron."""
     parts = []
     for parameter, weight in zip(parameters, weights, strict=True):
         size = weight.square() if order == 2 else weight.abs().pow(order)
@@ -82,4 +82,30 @@ def norm_sum(
     return total.pow(power / order).sum(dim=1)
 
 
-PENALTIES: dict[str, type] = {NeuronNorm.name: NeuronNorm}
+@dataclass(frozen=True)
+class NormPower(NeuronNorm):
+    """λ ‖θ‖_{a,b}^r, r of one's own choice; `NeuronNorm` has r = b [TH §7.3].
+
+    Attributes
+    ----------
+    exponent : float
+        The paper's r, which it leaves open.
+    """
+
+    name: ClassVar[str] = "norm_power"
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.exponent < math.inf:
+            raise UserError(f"NormPower: exponent={self.exponent}. Give a finite number above 0.")
+        object.__setattr__(self, "exponent", float(self.exponent))
+
+    def __call__(self, parameters: Sequence[Parameter], weights: Sequence[Tensor]) -> Tensor:
+        """Return the penalty of each run, shape (run,), from weights of shape (run, …)."""
+        total = norm_sum(parameters, weights, order=self.order, power=self.power)
+        return self.strength * total.pow(self.exponent / self.power)
+
+
+PENALTIES: dict[str, type] = {kind.name: kind for kind in (NeuronNorm, NormPower)}

@@ -23,16 +23,19 @@ from petridish.training.data import (
     sample_size,
     training_examples,
 )
+from petridish.training.device_draws import Drawn
+from petridish.training.devices import CPU, Device
 from petridish.training.losses import TAKES_BITS
-from petridish.training.returned import facts_of
+from petridish.training.numerics import dtype_of, with_floats
 from petridish.training.spec import RunSpec
+from petridish.training.user_code_checks import facts_of
 
-# Row b holds the signs of the bits of the byte b, lowest first: unpacking is a look-up of 8 floats.
+# Row b holds the signs of the bits of the byte b, lowest first: unpacking is a lookup of 8 floats.
 _SIGNS = 1.0 - 2.0 * ((torch.arange(256)[:, None] >> torch.arange(8)) & 1).float()
 
 
 @dataclass(frozen=True)
-class Batch:
+class ExampleBatch:
     """Examples of several runs: inputs (run, example, …), labels, and what metrics ask of them."""
 
     x: Tensor
@@ -52,24 +55,25 @@ class Pool:
         parts: Sequence[Examples],
         spec: RunSpec,
         facts: Sequence[Mapping[str, NDArray[Any]]] = (),
+        device: Device = CPU,
     ) -> None:
-        self.dtype = getattr(torch, spec.training.precision)
+        self.dtype, self.lies = dtype_of(spec), device.name
         self.places = isinstance(spec.model, Stacked) and spec.model.takes_places
-        # Bits stay bytes, which are classes once they are gathered; none of them is −1.
+        # Labels of one bit stay bytes until they are gathered; none of them is −1.
         bits = all(part.labels.dtype == np.uint8 for part in parts)
         self.gives_bits = type(spec.training.loss) in TAKES_BITS
-        self.labels = _end_to_end([p.labels if bits else numbers(p.labels) for p in parts])
-        if self.labels.is_floating_point():
-            self.labels = self.labels.to(self.dtype)
-        self.complete = bits or self.labels.is_floating_point() or bool((self.labels >= 0).all())
+        labels = [p.labels if bits else numbers(p.labels) for p in parts]
+        real = labels[0].dtype.kind == "f"
+        self.complete = bits or real or all(bool((each >= 0).all()) for each in labels)
+        self.labels = device.take(with_floats(_end_to_end(labels), self.dtype))
         self.n_bits = parts[0].n_bits
         self.hot = parts[0].hot is not None
-        self.inputs = _end_to_end([_compact(part) for part in parts])
-        if self.inputs.is_floating_point():
-            self.inputs = self.inputs.to(self.dtype)
-        self.signs = _SIGNS.to(self.dtype)
+        inputs = with_floats(_end_to_end([_compact(part) for part in parts]), self.dtype)
+        self.inputs = device.take(inputs)
+        self.signs = device.take(_SIGNS.to(self.dtype))
         self.facts = {
-            name: _end_to_end([part[name] for part in facts]) for name in (facts or [{}])[0]
+            name: device.take(_end_to_end([part[name] for part in facts]))
+            for name in (facts or [{}])[0]
         }
 
     def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,8 +82,9 @@ class Pool:
         rows = self.inputs.index_select(0, flat)
         if self.hot:
             if not self.places:
-                ones = torch.ones(rows.shape, dtype=self.dtype)
-                rows = torch.zeros(len(flat), self.n_bits, dtype=self.dtype).scatter_(1, rows, ones)
+                lies: Any = {"dtype": self.dtype, "device": self.lies}
+                ones = torch.ones(rows.shape, **lies)
+                rows = torch.zeros(len(flat), self.n_bits, **lies).scatter_(1, rows, ones)
         elif self.n_bits:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
             rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
@@ -88,12 +93,12 @@ class Pool:
             labels = labels.long()
         return rows.view(*places.shape, *rows.shape[1:]), labels
 
-    def batch(self, places: Tensor) -> Batch:
+    def batch(self, places: Tensor) -> ExampleBatch:
         """Gather all that is known of the examples at `places` (run, example)."""
         flat = places.reshape(-1)
         facts = {name: _rows(values, flat, places) for name, values in self.facts.items()}
         x, labels = self.take(places)
-        return Batch(x, labels.long() if labels.dtype == torch.uint8 else labels, facts)
+        return ExampleBatch(x, labels.long() if labels.dtype == torch.uint8 else labels, facts)
 
 
 def _rows(values: Tensor, flat: Tensor, places: Tensor) -> Tensor:
@@ -107,7 +112,7 @@ def _end_to_end(parts: Sequence[NDArray[Any]]) -> Tensor:
 
 
 def _compact(part: Examples) -> NDArray[Any]:
-    """Give the inputs as they are kept: bits by words, one-hot vectors by the places of ones."""
+    """Return the inputs as they are kept: bits in words, one-hot vectors as places of ones."""
     if part.hot is not None:
         return part.hot
     return part.x if part.packed is None else part.packed.view(np.int64)
@@ -119,10 +124,11 @@ class TrainingSource:
     A row is the number of a run in the whole stack, before any run left it.
     """
 
-    def __init__(self, specs: Sequence[RunSpec]) -> None:
-        self.specs = specs
+    def __init__(self, specs: Sequence[RunSpec], device: Device = CPU) -> None:
+        self.specs, self.device = specs, device
+        self.drawn = None if device.host else Drawn(specs, device)
         self.online = specs[0].data.online
-        self.batch_size = specs[0].examples_a_step
+        self.batch_size = specs[0].examples_per_step
         self.full = specs[0].training.batch_size is None
         self.epochs = specs[0].training.batches == "epochs"
         self.group_of = np.zeros(len(specs), np.int64)
@@ -138,10 +144,13 @@ class TrainingSource:
                 self.first[group] = end + m * np.arange(len(group))
                 end += m * len(group)
         if parts:
-            self.pool = Pool(parts, specs[0], facts)
+            self.pool = Pool(parts, specs[0], facts, device)
 
     def batches(self, rows: list[int], step: int, steps: int) -> tuple[Pool, Sequence[Tensor]]:
-        """Give a pool and the places in it of each step's examples, a step (row, batch)."""
+        """Return a pool and the places in it of each step's examples, each (row, batch)."""
+        if self.drawn is not None and not self.full and not self.online:
+            first = self.first[rows]
+            return self.pool, self.drawn.places(rows, first, step, steps)
         if self.epochs:
             return self.pool, [self._epoch_batch(rows, step + ahead) for ahead in range(steps)]
         if self.full:
@@ -161,37 +170,40 @@ class TrainingSource:
             else:
                 first = self.first[np.array(rows)[members]]
                 places[members] = batch_indices(specs, step, steps) + first[:, None, None]
-        pool = Pool(parts, self.specs[0]) if self.online else self.pool
-        return pool, list(torch.from_numpy(places.transpose(1, 0, 2).copy()))
+        pool = Pool(parts, self.specs[0], device=self.device) if self.online else self.pool
+        return pool, list(self.device.take(torch.from_numpy(places.transpose(1, 0, 2).copy())))
 
     def _epoch_batch(self, rows: list[int], step: int) -> Tensor:
-        """Give the places of one step's examples; the runs of such a stack agree in m."""
+        """Return the places of one step's examples; the runs of such a stack agree in m."""
         drawn = batch_indices([self.specs[row] for row in rows], step, 1)[:, 0]
         return torch.from_numpy(drawn + self.first[rows][:, None])
 
     def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
-        """Give the places of the training examples start … stop − 1, shape (row, example)."""
-        return torch.from_numpy(self.first[rows])[:, None] + torch.arange(start, stop)
+        """Return the places of the training examples start … stop − 1, shape (row, example)."""
+        first = self.device.take(torch.from_numpy(self.first[rows]))
+        return first[:, None] + torch.arange(start, stop, device=self.device.name)
 
 
 class HeldSource:
     """A held-out sample of a stack: "test", or one of the evaluation's."""
 
-    def __init__(self, specs: Sequence[RunSpec], name: str) -> None:
+    def __init__(self, specs: Sequence[RunSpec], name: str, device: Device = CPU) -> None:
+        self.device = device
         groups = grouped(specs)
         parts = [sample_examples([specs[row] for row in group], name) for group in groups]
         facts = [
             metric_facts(specs[group[0]], name, part)
             for group, part in zip(groups, parts, strict=True)
         ]
-        self.pool = Pool(parts, specs[0], facts)
+        self.pool = Pool(parts, specs[0], facts, device)
         order = [row for group in groups for row in group]
-        self.first = torch.zeros(len(specs), dtype=torch.int64)
-        self.first[torch.tensor(order)] = torch.arange(len(specs)) * sample_size(specs[0], name)
+        self.first = np.zeros(len(specs), np.int64)
+        self.first[order] = np.arange(len(specs)) * sample_size(specs[0], name)
 
     def places(self, rows: Sequence[int], start: int, stop: int) -> Tensor:
         """Return the places of the examples start … stop − 1, shape (row, example)."""
-        return self.first[torch.tensor(rows)][:, None] + torch.arange(start, stop)
+        first = self.device.take(torch.from_numpy(self.first[list(rows)]))
+        return first[:, None] + torch.arange(start, stop, device=self.device.name)
 
 
 def metric_facts(spec: RunSpec, name: str, examples: Examples) -> dict[str, NDArray[Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from petridish.models import (
     Oscillating,
     PolyNet,
     Power,
+    ReLU,
     Sine,
 )
 from petridish.models.base import Weights
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 EXACT_BITS = 20  # up to here the inputs are enumerated
-SAMPLED_INPUTS = 2**16  # beyond, this many stand for all
+SAMPLED_INPUTS = 2**16  # beyond, a sample of this many
 
 
 def relevant(reading: Reading) -> NDArray[np.bool_]:
@@ -72,8 +72,8 @@ def first_gradient(reading: Reading) -> Floats | None:
     None where there is none: labels other than a parity's, a PolyNet with another number
     of factors, other models, weights that are no longer finite.
     """
+    from petridish.theory.closed_form import product_gradient
     from petridish.theory.fourier import population_gradient_by_enumeration, sampled_gradient
-    from petridish.theory.hidden.fourier_gaps import product_gradient
 
     model, support = reading.spec.model, np.flatnonzero(relevant(reading)).tolist()
     arrays = list(reading.now.values())
@@ -91,18 +91,18 @@ def first_gradient(reading: Reading) -> Floats | None:
     biases = arrays[1].astype(np.float64)
     if (known := _closed_form(model.activation, weights, biases, support)) is not None:
         return known
-    derivative = _derivative(model.activation)
+    slope = derivative(model.activation)
     if weights.shape[1] <= EXACT_BITS:
-        return population_gradient_by_enumeration(derivative, weights, biases, support)
+        return population_gradient_by_enumeration(slope, weights, biases, support)
     x = _sampled_inputs(reading.spec.seed, weights.shape[1])
-    return sampled_gradient(derivative, weights, biases, support, x)[0]
+    return sampled_gradient(slope, weights, biases, support, x)[0]
 
 
 def _closed_form(
     activation: Activation, weights: Floats, biases: Floats, support: list[int]
 ) -> Floats | None:
     """Return the gradient of sines and of polynomials of low degree; None for others."""
-    from petridish.theory.hidden.fourier_gaps import polynomial_gradient, sine_gradient
+    from petridish.theory.closed_form import polynomial_gradient, sine_gradient
 
     if type(activation) is not ACTIVATIONS.get(activation.name):  # a user's own, whatever its base
         return None
@@ -118,21 +118,19 @@ def _closed_form(
     return None
 
 
-def _derivative(activation: Activation) -> Derivative:
-    """Return σ' in NumPy: written down for this package's activations, by PyTorch for others."""
-    from petridish.theory.fourier import DERIVATIVES
+def derivative(activation: Activation) -> Derivative:
+    """Return σ' as a function of NumPy arrays, by PyTorch's autograd; a ReLU's is quicker."""
+    from petridish.theory.fourier import relu_derivative
 
-    name = activation.name
-    if type(activation) is ACTIVATIONS.get(name) and name in DERIVATIVES:
-        parts = fields(activation)  # type: ignore[arg-type] # every choice is a dataclass
-        chosen = {part.name: getattr(activation, part.name) for part in parts}
-        return DERIVATIVES[name](**chosen)
+    if type(activation) is ReLU:
+        return relu_derivative
 
     def slope(z: Floats) -> Floats:
         import torch
 
-        at = torch.from_numpy(z).requires_grad_()
-        (found,) = torch.autograd.grad(activation(at).sum(), at)
+        with torch.enable_grad():  # evaluations may switch it off
+            at = torch.from_numpy(z).requires_grad_()
+            (found,) = torch.autograd.grad(activation(at).sum(), at)
         return found.numpy()
 
     return slope
@@ -140,7 +138,7 @@ def _derivative(activation: Activation) -> Derivative:
 
 @lru_cache(maxsize=2)
 def _sampled_inputs(seed: int, n: int) -> NDArray[np.int8]:
-    """Draw the inputs that stand for all: a run reads them at every evaluation."""
+    """Draw the sample of inputs, the same at every evaluation of a run."""
     packed = Streams([seed], "instruments").packed(n, 0, SAMPLED_INPUTS)[0]
     return np.int8(1) - np.int8(2) * unpack_bits(packed)[:, :n].astype(np.int8)
 

@@ -1,4 +1,4 @@
-"""What is read off a run at its evaluations: the contract of instruments, and what they see."""
+"""Instruments: what they are, what they read, and how a run reads them at its evaluations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.models.base import Weights
 from petridish.tasks import Examples
-from petridish.training.returned import reading_of
+from petridish.training.numerics import dtype_of, with_floats
+from petridish.training.user_code_checks import reading_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from petridish.training.record import Curves
     from petridish.training.spec import RunSpec
 
+Of = TypeVar("Of")
 Found = TypeVar("Found")
 
 
@@ -52,7 +54,7 @@ class Reading:
 
     @cached_property
     def module(self) -> nn.Module:
-        """The plain module with its parameters of now, in evaluation mode."""
+        """The module with its parameters at this step, in evaluation mode."""
         import torch
 
         state = {**self.now, **self.buffers}
@@ -68,9 +70,7 @@ class Reading:
         """Return the first `n` inputs of a sample as the module takes them."""
         import torch
 
-        x = torch.from_numpy(self.sample(on).x[0, :n])
-        precision = getattr(torch, self.spec.training.precision)
-        return x.to(precision) if x.is_floating_point() else x
+        return with_floats(torch.from_numpy(self.sample(on).x[0, :n]), dtype_of(self.spec))
 
     def outputs(self, on: str = "test", n: int | None = None) -> Tensor:
         """Return the module's outputs on the first `n` examples of a sample."""
@@ -83,8 +83,8 @@ class Reading:
     def capture(self, part: str, on: str = "test", n: int = 64) -> Tensor:
         """Return what the named part of the module puts out on the first `n` examples.
 
-        A part is a submodule, by the name that `named_modules` has for it; a model that wants to be
-        looked into lets what is to be seen pass through one, such as `self.pattern = Identity()`.
+        A part is a submodule, by the name that `named_modules` has for it; a model makes an
+        intermediate result visible by passing it through one, such as `self.pattern = Identity()`.
         """
         parts = dict(self.module.named_modules())
         if part not in parts:
@@ -108,10 +108,14 @@ class Reading:
 
     def once(self, compute: Callable[[Reading], Found]) -> Found:
         """Return what a function makes of this reading; several instruments share the result."""
-        if compute not in self.kept:
-            self.kept[compute] = compute(self)
-        found: Found = self.kept[compute]
-        return found
+        return _once(self.kept, compute, self)
+
+
+def _once(kept: dict[Any, Any], compute: Callable[[Of], Found], of: Of) -> Found:
+    if compute not in kept:
+        kept[compute] = compute(of)
+    found: Found = kept[compute]
+    return found
 
 
 class Shared:
@@ -125,13 +129,11 @@ class Shared:
     @cached_property
     def module(self) -> nn.Module:
         """A module of the run's model, in evaluation mode and in the run's precision."""
-        import torch
-
         from petridish.models.parameters import build
 
         spec = self.spec
         module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
-        return module.to(getattr(torch, spec.training.precision)).eval()
+        return module.to(dtype_of(spec)).eval()
 
     def sample(self, on: str) -> Examples:
         """Draw a sample once."""
@@ -143,14 +145,11 @@ class Shared:
 
     def once(self, compute: Callable[[RunSpec], Found]) -> Found:
         """Return what a function makes of the run's spec, computed once per run."""
-        if compute not in self._kept:
-            self._kept[compute] = compute(self.spec)
-        found: Found = self._kept[compute]
-        return found
+        return _once(self._kept, compute, self.spec)
 
 
 class Instrument(ABC):
-    """Any number or small array that is read off a run, at every evaluation or at its own steps.
+    """A number or a small array that is read from a run, at every evaluation or at its own steps.
 
     A new instrument is a frozen dataclass that inherits from this class, with a `name` and the
     method `read`. A mean over the examples of a sample is a `Metric`: engines measure those faster.
@@ -181,7 +180,7 @@ def _read_only(weight: Weights) -> Weights:
 
 
 class Gauges:
-    """The instruments that a run asks for, with what they compare against and what they found."""
+    """The instruments of a run, with its first weights and the shapes of their readings."""
 
     def __init__(self, spec: RunSpec, start: Sequence[Weights]) -> None:
         self.spec = spec

@@ -1,4 +1,4 @@
-"""How a run ended, and what is kept of it."""
+"""The record of a run: how it ended, and its measurements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Curves:
     since the last evaluation, NaN at step 0; `train_error` is NaN online, where there is no
     training sample to measure; metrics and instruments have their own names. An instrument that was
     not read at an evaluation has NaN there. `arrays` has the readings of instruments that return
-    arrays, those alone that were made.
+    arrays, without gaps.
     """
 
     step: list[int] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Curves:
     def append(self, name: str, value: float | NDArray[Any]) -> None:
         """Add the next number of a curve, or the next array."""
         if isinstance(value, np.ndarray) and value.ndim:
-            self.values.pop(name, None)  # of evaluations before its first reading
+            self.values.pop(name, None)  # the NaNs of evaluations before its first reading
             self.arrays.setdefault(name, []).append(np.array(value, np.float64))
         else:
             self.values.setdefault(name, []).append(float(value))
@@ -57,19 +57,14 @@ class Curves:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One finished run, raw: averages are taken later.
+    """One finished run; averages over runs are taken later.
 
     Attributes
     ----------
-    solved_at : int or None
-        Step of the evaluation that found the run solved.
     fitted_at : int or None
         Step of the first evaluation that found the training sample fitted; None online.
     steps : int
         Steps taken, to success, divergence or the end of the budget.
-    test_error : float
-        Error on the whole held-out sample at the end; NaN for a diverged run, and where the task
-        has no classes.
     train_loss : float
         Mean minibatch loss since the evaluation before the last; NaN if no step was taken.
     seconds : float
@@ -78,27 +73,38 @@ class RunRecord:
         The parameters at the end, each row by row, where the spec asks for them and the run did not
         diverge; then what else the module keeps, such as running means.
     weights_of : list of (name, shape), optional
-        What they are.
+        The name and shape of each.
     final : mapping of str to float
         Every metric at the end, by the name of its curve; empty for a diverged run.
     reached : mapping of str to int or None
         The first evaluation at which each threshold of the evaluation held, by its name.
+    device : str
+        Where it computed: `cpu`, `cuda:0`, `mps`.
     """
 
     spec: RunSpec
     outcome: Outcome
-    solved_at: int | None
-    fitted_at: int | None
     steps: int
-    test_error: float
     train_loss: float
-    curves: Curves
     seconds: float
     engine: str
+    fitted_at: int | None
+    curves: Curves = field(default_factory=Curves)
     weights: list[list[float]] | None = None
     weights_of: list[tuple[str, tuple[int, ...]]] | None = None
     final: dict[str, float] = field(default_factory=dict)
     reached: dict[str, int | None] = field(default_factory=dict)
+    device: str = "cpu"
+
+    @property
+    def solved_at(self) -> int | None:
+        """Step of the evaluation that found the run solved."""
+        return self.steps if self.outcome is Outcome.SOLVED else None
+
+    @property
+    def test_error(self) -> float:
+        """Error on the held-out sample at the end; NaN if diverged, or without classes."""
+        return self.final.get("test_error", math.nan)
 
 
 Named = dict[str, NDArray[Any]]

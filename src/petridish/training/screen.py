@@ -1,8 +1,8 @@
-"""Deciding «solved» without looking at the whole held-out sample each time.
+"""Deciding whether a run is solved without reading the whole held-out sample at each evaluation.
 
-The decision is that of the whole sample: a look counts errors on a growing part of it, and may only
-end early with «not yet». It does so when the errors seen would be, for a run at the target, as
-unlikely as `MISS` (hypergeometric), or when they exceed what the whole sample may have.
+Only the whole sample decides «solved». An evaluation counts errors on a growing part of it, and
+ends early with «not yet» when so many errors have probability below `MISS` for a run exactly at the
+target (hypergeometric), or exceed what the whole sample may have.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, inf, lgamma
 
-CHUNK = 256  # examples a forward pass; fixed, because a sum's rounding may depend on its shape
-FIRST = (
-    128  # examples of the first stage: at chance level 64 ± 6 err, where a solved run never would
-)
-MISS = 1e-12  # probability that a look at a run exactly at the target wrongly says «not yet»
+CHUNK = 256  # examples per forward pass; fixed, because a sum's rounding may depend on its shape
+FIRST = 128  # examples of the first stage: at chance level 64 ± 6 are wrong, far above any limit
+MISS = 1e-12  # probability of a wrong «not yet», for a run exactly at the target
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Look at the examples start … stop − 1; go on while at most `limit` of 0 … stop − 1 err."""
+    """Count the errors up to example stop − 1; go on while there are at most `limit`."""
 
     start: int
     stop: int
@@ -53,7 +51,7 @@ def stages(n_test: int, allowed: int) -> tuple[Stage, ...]:
 
 
 def _limit(n_test: int, allowed: int, seen: int) -> int:
-    """Give the smallest count that `seen` examples exceed with probability below `MISS`.
+    """Return the smallest count that `seen` examples exceed with probability below `MISS`.
 
     `allowed` of the `n_test` examples are errors, and the examples seen are a random part of them.
     """
@@ -72,5 +70,5 @@ def _limit(n_test: int, allowed: int, seen: int) -> int:
 
 
 def log_choose(n: int, k: int) -> float:
-    """Give the logarithm of the binomial coefficient, −∞ where it is 0."""
+    """Return the logarithm of the binomial coefficient, −∞ where it is 0."""
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) if 0 <= k <= n else -inf

@@ -1,4 +1,4 @@
-"""The settings of a run: what it sees, how it learns, when it is measured."""
+"""The settings of a run: its data, how it is trained, when it is measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from petridish.choices import describe
-from petridish.errors import check_whole, require
+from petridish.errors import check_one_of, check_whole, require
 from petridish.tasks import Task
 from petridish.training.acceptance import Accepts
 from petridish.training.instruments import instrument
@@ -18,13 +18,13 @@ from petridish.training.penalties import NeuronNorm
 from petridish.training.readings import Instrument
 from petridish.values import LATER, Gone, settle
 
-USUAL_ERROR = 0.1  # training.target_error, if nothing is said of when a run is solved
+USUAL_ERROR = 0.1  # training.target_error, unless a stop rule or another error is given
 ONLINE = math.inf  # data.m of a run that sees fresh examples at each step
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What the run sees of its task.
+    """The samples of a run.
 
     Attributes
     ----------
@@ -67,10 +67,7 @@ class Data:
             f"Data: label_noise={self.label_noise}. Give a probability from 0 to 1.",
         )
         check_whole("Data", 1, n_test=self.n_test)
-        require(
-            self.draws in ("independent", "distinct"),
-            f"Data: draws={self.draws!r}. Give 'independent' or 'distinct'.",
-        )
+        check_one_of("Data", ("independent", "distinct"), draws=self.draws)
         require(
             self.draws == "independent" or self.m != ONLINE,
             "Data: draws='distinct' takes each input at most once, and m=inf has no end. Give a "
@@ -84,7 +81,7 @@ class Data:
         )
         require(
             self.accept is None or isinstance(self.accept, Accepts | Gone),
-            f"Data: accept={self.accept!r}. Give such as OneHypothesis().",
+            f"Data: accept={self.accept!r}. Give for example OneHypothesis().",
         )
         require(
             self.accept is None or self.m != ONLINE,
@@ -100,14 +97,14 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How the run learns, and when it stops.
+    """How a run is trained, and when it stops.
 
     Attributes
     ----------
     learning_rate, weight_decay : float
         The paper's η and λ, before the schedule's factors.
     batch_size : int or None
-        Examples a step (the paper's B), drawn from the m training examples; None takes the whole
+        Examples per step (the paper's B), drawn from the m training examples; None takes the whole
         sample at every step: plain gradient descent.
     steps : int
         The budget (the paper's T): the run ends as OUT_OF_STEPS there.
@@ -145,13 +142,13 @@ class Training:
     def __post_init__(self) -> None:
         require(
             self.stop is None or isinstance(self.stop, Threshold | Gone),
-            f"Training: stop={self.stop!r}. Give such as Below(SquaredError(), 0.1).",
+            f"Training: stop={self.stop!r}. Give for example Below(SquaredError(), 0.1).",
         )
         if isinstance(self.stop, Threshold):  # one meaning has one spelling, and one key
             short = isinstance(self.stop, Below) and self.stop.metric == Error()
             short = short and not self.stop.strict
             error = self.stop.value if short else None
-            require(  # the default may stand there without having been given
+            require(  # the default may not have been given by the user
                 self.target_error in (None, USUAL_ERROR, error),
                 f"Training: target_error={self.target_error} has no effect beside "
                 f"stop={describe(self.stop)}, which takes its place. Give one of the two.",
@@ -164,16 +161,10 @@ class Training:
         )
         require(
             isinstance(self.penalty, NeuronNorm | Gone),
-            f"Training: penalty={self.penalty!r}. Give such as NeuronNorm(1e-4, 2, 3).",
+            f"Training: penalty={self.penalty!r}. Give for example NeuronNorm(1e-4, 2, 3).",
         )
-        require(
-            self.precision in ("float32", "float64"),
-            f"Training: precision={self.precision!r}. Give 'float32' or 'float64'.",
-        )
-        require(
-            self.batches in ("replacement", "epochs"),
-            f"Training: batches={self.batches!r}. Give 'replacement' or 'epochs'.",
-        )
+        check_one_of("Training", ("float32", "float64"), precision=self.precision)
+        check_one_of("Training", ("replacement", "epochs"), batches=self.batches)
         require(
             self.batches == "replacement" or self.batch_size is not None,
             "Training: batches='epochs' cuts the sample into minibatches, and batch_size=None "
@@ -198,7 +189,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Held:
-    """A further held-out sample, of another task in the same domain: Held("iid", task, 1000)."""
+    """A further held-out sample, from another task of the same domain: Held("iid", task, 1000)."""
 
     name: str
     task: Task
@@ -217,9 +208,11 @@ class Held:
 
 
 _EXAMPLES = {
+    "instruments": "instruments=(Movement(),), or names",
     "metrics": "metrics=(KL('truth'),)",
     "samples": "samples=(Held('iid', task),)",
     "reached": "reached=(Below(Error(), 0.05),)",
+    "at": "at=(10, 100)",
 }
 
 
@@ -239,7 +232,7 @@ class Evaluation:
         on the whole of it; None does not ask, and of real targets nothing is asked.
     instruments : tuple of Instrument
         What is read off the run at every evaluation, beside the curves; a text such as "movement"
-        stands for the instrument of that name.
+        is the name of an instrument.
     weights : bool
         Keep the parameters with which the run ends, in float32.
     metrics : tuple of Metric
@@ -273,11 +266,12 @@ class Evaluation:
             f"Evaluation: fitted_error={self.fitted_error}. "
             "Give an error rate from 0 to 1, or none not to ask.",
         )
-        require(
-            isinstance(self.instruments, tuple),
-            f"Evaluation: instruments={self.instruments!r} is no tuple. Give such as "
-            "instruments=(Movement(),), or names.",
-        )
+        for name, example in _EXAMPLES.items():
+            given = getattr(self, name)
+            require(
+                isinstance(given, tuple),
+                f"Evaluation: {name}={given!r} is no tuple. Give for example {example}.",
+            )
         object.__setattr__(self, "instruments", tuple(instrument(i) for i in self.instruments))
         known = [each for each in self.instruments if isinstance(each, Instrument)]
         labels = tuple(each.label for each in known)
@@ -290,26 +284,19 @@ class Evaluation:
             f"Evaluation: instruments={labels} are kept beside the curves. Give curves=True too.",
         )
         for name, kind in (("metrics", Metric), ("samples", Held), ("reached", Threshold)):
-            given = getattr(self, name)
-            require(
-                isinstance(given, tuple),
-                f"Evaluation: {name}={given!r} is no tuple. Give such as {_EXAMPLES[name]}.",
-            )
-            for value in given:
+            for value in getattr(self, name):
                 require(
-                    isinstance(value, kind | Gone),  # whose class is gone prints, and does not run
-                    f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give such as "
-                    f"{_EXAMPLES[name]}.",
+                    isinstance(
+                        value, kind | Gone
+                    ),  # a value of a missing class prints, and does not run
+                    f"Evaluation: {name} has {value!r}, which is no {kind.__name__}. Give for "
+                    f"example {_EXAMPLES[name]}.",
                 )
         names = [held.name for held in self.samples]
         require(
             len(set(names)) == len(names),
             f"Evaluation: two samples are called {max(names, key=names.count, default='')!r}. "
             "Give each its own name.",
-        )
-        require(
-            isinstance(self.at, tuple),
-            f"Evaluation: at={self.at!r} is no tuple. Give such as at=(10, 100).",
         )
         for step in self.at:
             check_whole("Evaluation", 0, at=step)

@@ -1,4 +1,4 @@
-"""What a run is: a frozen value that names everything its result depends on."""
+"""The spec of a run: a frozen value with everything that the result depends on."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_s
 from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.seeds import Streams
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
+from petridish.training.memory import check_memory, fits
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
-from petridish.training.returned import try_run
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.values import LATER, Gone, as_value, find_gone, has_users, was_looked_at
+from petridish.training.user_code_checks import check_domains, try_run, try_tasks
+from petridish.values import LATER, Gone, as_value, has_users, is_checked, refuse_gone
 
-MOST_POSSIBLE = 2**20  # inputs that are put in order, where each is to be seen once
+MOST_POSSIBLE = 2**20  # most inputs of a task with draws='distinct'
 
 
-@lru_cache(maxsize=4096)  # every step of a run asks
+@lru_cache(maxsize=4096)  # asked at every step of a run
 def restarted(seed: int, restart: int) -> int:
     """Return the seed of what a restart draws anew: a word of the run's stream "restart"."""
     return int(Streams([seed], "restart").words(restart, 1)[0, 0])
@@ -28,7 +29,7 @@ def restarted(seed: int, restart: int) -> int:
 
 @dataclass(frozen=True)
 class Rates:
-    """What the schedule asks from step `start` on, one number per parameter."""
+    """Rates, decays and keep factors from step `start` on, one per parameter."""
 
     start: int
     rate: tuple[float, ...]
@@ -38,7 +39,7 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec(HasText):
-    """One run: the same spec gives the same record, whoever runs it, when and beside what.
+    """One run: equal specs have equal records, in whatever process, order or batch they are run.
 
     Without an `init` the model starts as usual: `Uniform()` for this package's models, `Own()`, the
     module's own start, for others.
@@ -62,15 +63,26 @@ class RunSpec(HasText):
             object.__setattr__(self, "init", usual_start(self.model))
         for part in fields(self)[:-2]:
             value = getattr(self, part.name)
-            if was_looked_at(value):
+            if is_checked(value):
                 continue  # the specs of a sweep share most of their parts
             frozen = is_dataclass(value) and not isinstance(value, type)
             if not (frozen and type(value).__dataclass_params__.frozen):
+                if part.name == "model" and hasattr(value, "state_dict"):
+                    raise UserError(
+                        f"RunSpec: model is {type(value).__name__}, a module of PyTorch. Give an "
+                        "object of a frozen dataclass whose method build(self, domain, n_outputs) "
+                        "returns such a module: each run builds its own."
+                    )
                 raise UserError(
                     f"RunSpec: {part.name}={value!r} is not an instance of a frozen dataclass. "
-                    "Give one; docs/extend.md shows how."
+                    "Give an object of a class that has @dataclass(frozen=True) above it."
                 )
             object.__setattr__(self, part.name, as_value(value, "RunSpec", part.name))
+            if part.name in ("task", "model", "init"):
+                _check_named(part.name, value)
+            if part.name == "evaluation" and isinstance(value, Evaluation):
+                for choice in (*value.metrics, *value.instruments):
+                    _check_named("evaluation", choice)
         for name in ("seed", "restart"):
             value = getattr(self, name)
             if type(value) is not int:
@@ -105,7 +117,7 @@ class RunSpec(HasText):
         return restarted(self.seed, self.restart) if self.restart else self.seed
 
     @property
-    def examples_a_step(self) -> int:
+    def examples_per_step(self) -> int:
         """Examples that a step sees at most: the batch size, or the whole sample."""
         batch = self.training.batch_size
         if batch is None:
@@ -124,7 +136,7 @@ class RunSpec(HasText):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What the model has on this task with this loss."""
+        """The parameters of the model on this task with this loss."""
         return parameters_of(self.model, self.domain, self.n_outputs)
 
     @property
@@ -260,7 +272,7 @@ class RunSpec(HasText):
             each.check(self)
 
     def _check_decay(self) -> None:
-        """Refuse factors by name on a decay that is 0; those of all layers come with schedules."""
+        """Refuse factors by name on a weight decay of 0; factors per layer may be defaults."""
         for piece in self.training.schedule.pieces:
             named = isinstance(piece.decay, tuple) and isinstance(piece.decay[0], tuple)
             require(
@@ -298,24 +310,41 @@ class RunSpec(HasText):
     def check(self) -> None:
         """Refuse a combination that cannot run, before anything is trained.
 
-        Drawing the initial weights of no run at all meets every check of the initialisation.
+        Drawing initial weights for an empty list of seeds runs every check of the initialisation.
         """
-        if gone := find_gone(self):
-            raise UserError(gone.refusal)
-        if isinstance(self.model, ChecksTask):
-            self.model.check_task(self.task)
+        refuse_gone(self)
         if isinstance(self.task, LimitsData):
             self.task.check_data(self.data)
+        check_domains(self)
+        if isinstance(self.model, ChecksTask):
+            self.model.check_task(self.task)
+        stepped, stacked = not isinstance(self.model, FitsItself), isinstance(self.model, Stacked)
+        if has_users(self) or (stepped and not stacked):
+            check_memory(self)  # before they are tried
+        try_tasks(self)
         self._check_draws()
-        if isinstance(self.model, FitsItself):
-            return  # a model of another kind: nothing is drawn or stepped
-        if not isinstance(self.model, Stacked) or has_users(self.model):
+        if not stepped:
+            return  # it has no weights, loss or steps
+        if not stacked or has_users(self.model):
             from petridish.training.networks import check_module
 
             check_module(self.model, self.task, self.n_outputs)
         self._check_measures()
         try_run(self)
         self.training.penalty.check(self.model, self.parameters)
-        self.init.draw(self.parameters, ())
+        if fits(
+            self
+        ):  # drawing for no seed takes memory too; a run that does not fit is refused later
+            self.init.draw(self.parameters, ())
         self.rates()
         self._check_decay()
+
+
+def _check_named(part: str, value: object) -> None:
+    """Refuse a choice without a name, which tables and messages call it by."""
+    kind = type(value)
+    require(
+        isinstance(value, Gone) or isinstance(getattr(kind, "name", None), str),
+        f"RunSpec: the class {kind.__name__} of its {part} has no name. Add a line to it: "
+        f'name: ClassVar[str] = "{kind.__name__.lower()}".',
+    )

@@ -1,4 +1,4 @@
-"""Going on from a run: its last weights are another run's first."""
+"""Runs that continue another run: its last weights are their first."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class From(StartsFromRuns):
         if self.base is not None and "*" in take:
             raise UserError(
                 f"From: base={describe(self.base)} has no effect, since take={take} takes all "
-                "parameters over. Leave base out, or take less."
+                "parameters over. Leave base out, or name fewer parameters in take."
             )
 
     def parent(self, spec: RunSpec) -> RunSpec:
@@ -90,7 +90,7 @@ class From(StartsFromRuns):
         return any(parameter.fits(pattern) for pattern in self.take)
 
     def draw(self, parameters: Sequence[Parameter], seeds: Sequence[int]) -> list[Weights]:
-        """Refuse patterns that fit nothing, and parameters that the parent has not."""
+        """Refuse patterns that fit nothing, and parameters that the parent lacks."""
         if seeds:
             raise TypeError("a run that goes on depends on more than its seed: see initial_weights")
         for pattern in self.take:
@@ -108,7 +108,7 @@ class From(StartsFromRuns):
                 raise UserError(
                     f"From: this run has a parameter {parameter.name} of the shape "
                     f"{parameter.shape}, and the run {describe(self.run)} that it goes on from has "
-                    f"{there}. Give runs of one shape, or take less than {self.take}."
+                    f"{there}. Give runs of one shape, or name fewer parameters in take."
                 )
         return []
 

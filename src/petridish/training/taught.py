@@ -1,4 +1,4 @@
-"""Tasks whose labels are a trained network's."""
+"""Tasks labelled by a trained network."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from petridish.errors import UserError
 from petridish.tasks import Classes, Domain, Examples, HasParts, LimitsData, Task
 from petridish.tasks.base import Sample
 from petridish.training.chains import Needs, ended
+from petridish.training.numerics import with_floats
 from petridish.training.spec import RunSpec
 from petridish.training.taking_over import check_parent
 
@@ -58,7 +59,7 @@ class Taught(Needs, HasParts, LimitsData):
 
     @property
     def domain(self) -> Domain:
-        """The inputs of the one, the target of the other."""
+        """The inputs of `inputs`, the target of the teacher."""
         asked, given = self.teacher.domain.inputs, self.inputs.domain.inputs
         if asked != given:
             raise UserError(
@@ -93,8 +94,7 @@ class Taught(Needs, HasParts, LimitsData):
         module = build(run.model, run.domain, run.n_outputs).double().eval()
         state = {name: torch.from_numpy(values) for name, values in ended(run).items()}
         module.load_state_dict(state, strict=False)
-        inputs = torch.from_numpy(x)
-        inputs = inputs.double() if inputs.is_floating_point() else inputs
+        inputs = with_floats(torch.from_numpy(x), torch.float64)
         with torch.no_grad():
             pieces = [module(inputs[i : i + CHUNK]) for i in range(0, len(inputs), CHUNK)]
         outputs = torch.cat(pieces)

@@ -1,4 +1,4 @@
-"""Lottery tickets: begin with the neurons that came to matter in another run [PF App. C.2]."""
+"""Lottery tickets: start with those neurons of a wider run that grew largest [PF App. C.2]."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Ticket(StartsFromRuns):
             neurons = np.sort(np.argsort(-norms, kind="stable")[:kept])
         else:
             parent = self._parent(spec, spec.luck)
-            neurons = np.arange(kept)  # a fresh network's come in no order: as random as any
+            neurons = np.arange(kept)  # the neurons of a fresh network are exchangeable
         weight, bias, output, last = (
             drawn[0] for drawn in self.base.draw(parent.parameters, [parent.seed])
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,15 +14,16 @@ from petridish.training.spec import RunSpec
 
 
 class Update(ABC):
-    """One optimiser for the trained weights of a stack; `keep` lets runs leave it."""
+    """One optimiser for the trained weights of a stack; `keep` drops runs from it."""
 
     def __init__(self, specs: Sequence[RunSpec], weights: Sequence[Tensor]) -> None:
         training = specs[0].training
         self.schedule, self.clip = training.schedule, training.clip
         self.parameters = specs[0].parameters
-        dtype = weights[0].dtype
-        self.rate = torch.tensor([spec.training.learning_rate for spec in specs], dtype=dtype)
-        self.decay = torch.tensor([spec.training.weight_decay for spec in specs], dtype=dtype)
+        rates = [spec.training.learning_rate for spec in specs]
+        decays = [spec.training.weight_decay for spec in specs]
+        lies: dict[str, Any] = {"dtype": weights[0].dtype, "device": weights[0].device}
+        self.rate, self.decay = torch.tensor(rates, **lies), torch.tensor(decays, **lies)
         self.state: list[list[Tensor]] = []  # what the optimiser remembers of each weight
         self.ranks = [weight.dim() for weight in weights]
         self.piece: Piece | None = None
@@ -52,7 +54,7 @@ class Update(ABC):
         return [f for f, p in zip(spread, self.parameters, strict=True) if p.trained]
 
     def _forget(self, place: int, weight: Tensor) -> None:
-        """Keep the schedule's share of the old value: exactly none of it at 0."""
+        """Multiply the old value by the schedule's `keep` factor: 0 forgets it exactly."""
         if self.kept[place] != 1:
             weight.mul_(self.kept[place])
 
@@ -132,7 +134,7 @@ class _Adam(Update):
 
 
 def make_update(specs: Sequence[RunSpec], weights: Sequence[Tensor]) -> Update:
-    """Give the optimiser of a stack."""
+    """Return the optimiser of a stack."""
     rule = specs[0].training.optimiser
     if isinstance(rule, SGD):
         return _SGD(specs, weights, rule)

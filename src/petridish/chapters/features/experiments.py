@@ -1,9 +1,21 @@
-"""TH Ch. 7: features that emerge because they maximise a margin (FE-1 … FE-4)."""
+"""TH Ch. 7: features that emerge because they maximise a margin (FE-1 … FE-5)."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
 
+from petridish.chapters.features.exact_rules import (
+    ConstructionsAttain,
+    DenseFallsShort,
+    NoNeuronBeats,
+)
+from petridish.chapters.features.feature_rules import (
+    EveryFeature,
+    FeatureNorms,
+    LeavesOut,
+    NearUniform,
+    OrderedByDimension,
+)
 from petridish.chapters.features.figures import (
     constructions,
     embeddings,
@@ -15,183 +27,31 @@ from petridish.chapters.features.figures import (
     representations,
 )
 from petridish.chapters.features.rules import (
-    ConstructionsAttain,
-    DenseFallsShort,
-    EveryFeature,
-    NearUniform,
     NeuronsShare,
-    OrderedByDimension,
+    OnTheMargin,
     PowerNear,
     ReachesMargin,
     TrainedBeatDense,
 )
-from petridish.chapters.features.summaries import feature_table, margin_table, neuron_table
-from petridish.experiment import Experiment
-from petridish.models import Homogeneous, Power, ReLU
-from petridish.rules.claims import Claim
-from petridish.sweeps import Sweep, joined
-from petridish.tasks import GroupProduct, SparseParity
-from petridish.training import (
-    CrossEntropy,
-    Data,
-    Evaluation,
-    NeuronNorm,
-    RunSpec,
-    Training,
-    step_schedule,
+from petridish.chapters.features.summaries import (
+    conditions,
+    feature_table,
+    margin_table,
+    neuron_table,
 )
+from petridish.chapters.features.trainings import (
+    addition,
+    exponents,
+    five,
+    group,
+    moduli,
+    parity,
+)
+from petridish.experiment import Experiment
+from petridish.rules import Claim, LastOf, Mean, PairedBySeed, Rule
+from petridish.sweeps import joined
 
-WATCHED = ("normalised_margin", "feature_power")
-
-
-def whole(
-    task: GroupProduct | SparseParity,
-    model: Homogeneous,
-    *,
-    penalty: NeuronNorm,
-    learning_rate: float = 0.05,
-    doubled: tuple[int, ...] = (),
-    steps: int,
-    every: int,
-    batch_size: int | None = None,
-    precision: Literal["float32", "float64"] = "float32",
-) -> RunSpec:
-    """Train a network without biases on every input of its task [TH §D.2].
-
-    The source does not say how its networks start; here weights are uniform on ±1/√fan_in,
-    PyTorch's default.
-    """
-    return RunSpec(
-        task=task,
-        data=Data(m=task.n_possible, n_test=task.n_possible, draws="distinct"),
-        model=model,
-        training=Training(
-            loss=CrossEntropy(),
-            learning_rate=learning_rate,
-            weight_decay=0.0,
-            schedule=step_schedule(doubled, 2.0),
-            batch_size=batch_size,
-            steps=steps,
-            target_error=None,
-            penalty=penalty,
-            precision=precision,
-        ),
-        evaluation=Evaluation(
-            every=every, curves=True, fitted_error=0.0, instruments=WATCHED, weights=True
-        ),
-    )
-
-
-def addition(
-    p: int,
-    *,
-    width: int = 500,
-    seeds: int,
-    relu_seeds: int,
-    steps: int = 40_000,
-    every: int = 200,
-    doubled: tuple[int, ...] = tuple(range(1_000, 10_001, 1_000)),
-) -> Sweep:
-    """Sweep addition modulo p: squares with L_{2,3}, and ReLU with L_2 [TH §D.2.1].
-
-    The source's "L_2 regularization" is taken to be λ ‖θ‖², as its L_{2,3} is λ ‖θ‖³.
-    """
-    task = GroupProduct(f"Z{p}")
-    kinds = (
-        (Homogeneous(width), NeuronNorm(1e-4, 2, 3), seeds),
-        (Homogeneous(width, ReLU()), NeuronNorm(1e-4, 2, 2), relu_seeds),
-    )
-    return joined(
-        (
-            Sweep(
-                whole(task, model, penalty=penalty, doubled=doubled, steps=steps, every=every),
-                {"seed": range(n)},
-            )
-            for model, penalty, n in kinds
-        )
-    )
-
-
-def parity(
-    n: int, k: int, *, width: int, seeds: int, steps: int = 30_000, every: int = 150
-) -> Sweep:
-    """Sweep the parity of k of n bits with k-th powers [TH §D.2.2]."""
-    base = whole(
-        SparseParity(n, k),
-        Homogeneous(width, Power(k)),
-        penalty=NeuronNorm(1e-3, 2, k + 1),
-        learning_rate=0.1,
-        steps=steps,
-        every=every,
-    )
-    return Sweep(base, {"seed": range(seeds)})
-
-
-EARLY = (*range(200, 2_601, 200), 5_000, 10_000)  # where §D.2.3 doubles the rate
-
-
-def group(
-    name: str,
-    width: int,
-    *,
-    seeds: int,
-    steps: int = 50_000,
-    every: int = 250,
-    doubled: tuple[int, ...] = EARLY,
-) -> Sweep:
-    """Sweep composition in a small group by gradient descent [TH §D.2.3, S3 and S4].
-
-    The rate ends at 1638 and the loss near 10^-5, whose gradients float32 does not resolve.
-    """
-    base = whole(
-        GroupProduct(name),
-        Homogeneous(width),
-        penalty=NeuronNorm(1e-7, 2, 3),
-        doubled=doubled,
-        steps=steps,
-        every=every,
-        precision="float64",
-    )
-    return Sweep(base, {"seed": range(seeds)})
-
-
-def permutations_of_five(*, seeds: int) -> Sweep:
-    """Sweep S5 by stochastic gradient descent [TH §D.2.3]."""
-    base = whole(
-        GroupProduct("S5"),
-        Homogeneous(2_000),
-        penalty=NeuronNorm(1e-5, 2, 3),
-        doubled=tuple(range(3_000, 24_001, 3_000)),
-        steps=75_000,
-        every=500,
-        batch_size=1_000,
-    )
-    return Sweep(base, {"seed": range(seeds)})
-
-
-def moduli(
-    primes: tuple[int, ...], factors: tuple[int, ...], *, seeds: int, steps: int, every: int
-) -> Sweep:
-    """Sweep small moduli at multiples of the width 4(p − 1) that Theorem 7.7 asks for."""
-    doubled = tuple(range(1_000, 10_001, 1_000))
-    return joined(
-        Sweep(
-            whole(
-                GroupProduct(f"Z{p}"),
-                Homogeneous(factor * 4 * (p - 1)),
-                penalty=NeuronNorm(1e-4, 2, 3),
-                doubled=tuple(at for at in doubled if at < steps),
-                steps=steps,
-                every=every,
-                precision="float64",
-            ),
-            {"seed": range(seeds)},
-        )
-        for p in primes
-        for factor in factors
-    )
-
-
+ON_THE_MARGIN = "All points are on the margin for any maximum margin solution."
 TABLES = {"margins": margin_table, "features": feature_table, "neurons": neuron_table}
 
 ADDITION = Experiment(
@@ -200,10 +60,10 @@ ADDITION = Experiment(
     source="TH §7.4, Fig. 7.1, 7.4, D.1",
     scales={
         "smoke": addition(
-            5, width=40, seeds=2, relu_seeds=2, steps=3_000, every=100, doubled=(200, 400, 600, 800)
+            5, width=40, seeds=2, steps=3_000, every=100, doubled=(200, 400, 600, 800)
         ),
-        "laptop": addition(23, seeds=3, relu_seeds=3),
-        "paper": addition(71, seeds=3, relu_seeds=3),
+        "laptop": addition(23),
+        "paper": addition(71),
     },
     claims=(
         Claim(
@@ -218,7 +78,7 @@ ADDITION = Experiment(
             "F",
             "With squares, every neuron has one frequency.",
             "TH Theorem 7.7, Fig. 7.4c",
-            NeuronsShare("one feature"),
+            NeuronsShare("one feature", by="number"),
             "The final maximum power is almost exactly 1 for all the neurons.",
             kind="paper",
         ),
@@ -239,11 +99,27 @@ ADDITION = Experiment(
             kind="paper",
         ),
         Claim(
+            "E",
+            "With squares, u, v and w of a neuron have one size.",
+            "TH Theorem 7.7",
+            NeuronsShare("amplitudes"),
+            "u, v and w are cosines with one scaling constant λ.",
+            kind="paper",
+        ),
+        Claim(
             "A",
-            "Every frequency has a neuron.",
+            "Every frequency has a neuron, with squares and with ReLU.",
             "TH Theorem 7.7, Fig. D.1",
-            EveryFeature(),
-            "At least one neuron uses each frequency.",
+            EveryFeature(activation=None),
+            "At least one neuron in the network uses each frequency.",
+            kind="paper",
+        ),
+        Claim(
+            "N",
+            "With squares, every frequency has at least a tenth of its share of the norm.",
+            "TH Theorem 7.7",
+            FeatureNorms(),
+            "At least one neuron in the network uses each frequency.",
             kind="ours",
         ),
         Claim(
@@ -253,6 +129,14 @@ ADDITION = Experiment(
             NearUniform(),
             "The final distribution across frequencies is close to uniform.",
             kind="paper",
+        ),
+        Claim(
+            "L",
+            "With squares, every input comes to be on the margin.",
+            "TH Lemma 7.6",
+            OnTheMargin(),
+            ON_THE_MARGIN,
+            kind="ours",
         ),
     ),
     figures={
@@ -307,24 +191,34 @@ PARITY = Experiment(
             "w lies in the span of (1, −1), and (Π u_j)(w · (1, −1)) ≥ 0.",
             kind="paper",
         ),
+        Claim(
+            "L",
+            "Every input comes to be on the margin.",
+            "TH Lemma 7.4",
+            OnTheMargin(),
+            ON_THE_MARGIN,
+            kind="ours",
+        ),
     ),
     figures={"neurons": parity_neurons, "margin": margin_curves},
     tables={"margins": margin_table, "neurons": neuron_table},
 )
 
+COVERED = ("smoke", "laptop", "paper")
+"""Of D5, Q8, A4 and Z2xZ4, the scale «others», Theorem 7.9 covers D5 alone."""
 GROUPS = Experiment(
     id="FE-3",
     title="Finite groups: every neuron lies in one representation",
     source="TH §7.6, Fig. 7.6, D.2, D.3",
     scales={
         "smoke": group("S3", 30, seeds=2, steps=3_000, every=100),
-        "laptop": joined([group("S3", 30, seeds=5), group("S4", 200, seeds=3)]),
+        "laptop": joined([group("S3", 30, seeds=5), group("S4", 200, seeds=5)]),
         "others": joined(
-            group(name, width, seeds=3)
+            group(name, width, seeds=5)
             for name, width in (("D5", 100), ("Q8", 100), ("A4", 120), ("Z2xZ4", 60))
         ),
         "paper": joined(
-            [group("S3", 30, seeds=5), group("S4", 200, seeds=3), permutations_of_five(seeds=2)]
+            [group("S3", 30, seeds=5), group("S4", 200, seeds=5), five("S5", 2_000, seeds=3)]
         ),
     },
     claims=(
@@ -333,23 +227,33 @@ GROUPS = Experiment(
             "The normalised L_{2,3} margin approaches γ*.",
             "TH Theorem 7.9, Fig. 7.6, D.2, D.3",
             ReachesMargin(),
-            "The margin approaches 2/(3√(3|G|)) / Σ d^2.5. Where the theorem does not apply, γ* is "
-            "that of docs/theory-margins.md.",
+            "The margin approaches the theoretical maximum, 2/(3√(3|G|)) / Σ d^2.5.",
             kind="paper",
+            judged_at=COVERED,
         ),
         Claim(
             "F",
             "Every neuron lies in one representation.",
             "TH Theorem 7.9, Fig. 7.6d",
-            NeuronsShare("one feature"),
+            NeuronsShare("one feature", by="number"),
             "Towards the end all neurons are concentrated in a single representation.",
             kind="paper",
+            judged_at=COVERED,
         ),
         Claim(
             "A",
             "Every representation that a maximum margin needs has a neuron.",
             "TH Theorem 7.9",
             EveryFeature(),
+            "At least one neuron for each representation but the trivial one.",
+            kind="paper",
+            judged_at=COVERED,
+        ),
+        Claim(
+            "N",
+            "Every such representation has at least a tenth of its share of the norm.",
+            "TH Theorem 7.9",
+            FeatureNorms(),
             "At least one neuron for each representation but the trivial one.",
             kind="ours",
         ),
@@ -360,13 +264,24 @@ GROUPS = Experiment(
             OrderedByDimension(),
             "Higher dimensional representations have more neurons.",
             kind="paper",
+            judged_at=COVERED,
+        ),
+        Claim(
+            "L",
+            "Every input comes to be on the margin.",
+            "TH Lemma 7.6",
+            OnTheMargin(),
+            ON_THE_MARGIN,
+            kind="ours",
         ),
     ),
     figures={"representations": representations, "margin": margin_curves},
     tables=TABLES,
+    before=conditions,
 )
 
 EXACT = (3, 5, 7, 11, 23, 71)
+PARITIES = ((3, 1), (5, 2), (6, 3), (10, 4), (8, 5))
 CONSTRUCTIONS = Experiment(
     id="FE-4",
     title="Constructions: networks of maximum margin as exact weights, and what training finds",
@@ -374,40 +289,95 @@ CONSTRUCTIONS = Experiment(
     scales={
         "smoke": moduli((5,), (1, 4), seeds=2, steps=3_000, every=100),
         "laptop": moduli((5, 7, 11, 13), (1, 2, 8), seeds=5, steps=20_000, every=200),
-        "paper": moduli(
+        "large": moduli(
             (5, 7, 11, 13, 17, 19, 23), (1, 2, 4, 8), seeds=10, steps=40_000, every=200
         ),
     },
     claims=(
         Claim(
             "C",
-            "The constructions attain γ*, with every input on the margin.",
-            "TH Theorems 7.7 to 7.9",
+            "The constructions have their theorem's margin and width, every input on the margin.",
+            "TH Theorems 7.7 to 7.9, §D.6.2, §D.7, Lemma D.16",
             ConstructionsAttain(
-                EXACT,
-                ((3, 1), (5, 2), (6, 3), (10, 4), (8, 5)),
-                ("S3", "S4", "D5", "Z2xS3", "A4", "A5", "Q8"),
+                EXACT, PARITIES, ("S3", "S4", "S5", "D5", "Z2xS3"), ("A4", "A5", "Q8")
             ),
-            "Theorem 7.7's network has 4(p − 1) neurons.",
+            "For this network, every datapoint is on the margin.",
+            kind="check",
+        ),
+        Claim(
+            "B",
+            "No network has a larger margin than γ*: no single neuron has more on average.",
+            "TH Lemmas 7.2 to 7.6",
+            NoNeuronBeats(PARITIES, ("Z7", "S3", "S4", "D5", "A4", "A5", "Q8")),
+            "The neurons found are the exhaustive set of neurons for any maximum margin network.",
             kind="check",
         ),
         Claim(
             "D",
             "A dense network that is right everywhere has a smaller margin.",
-            "TH §D.4",
-            DenseFallsShort(EXACT[1:]),
-            "Sparsity in Fourier space is not present in every correct classifier.",
+            "TH §7.1, §D.4",
+            DenseFallsShort(EXACT),
+            "Such solutions have lower margin.",
             kind="check",
         ),
         Claim(
             "T",
             "Trained networks have larger margins than the dense one.",
-            "TH §D.4",
+            "TH §7.1",
             TrainedBeatDense(),
-            "It has no behavioural similarity to the solutions reached by standard training.",
+            "Such solutions have lower margin and thus are not reached by training.",
+            kind="paper",
+        ),
+        Claim(
+            "S",
+            "Neurons of trained networks are sparse in Fourier space: each has one frequency.",
+            "TH §7.1",
+            NeuronsShare("one feature", by="number"),
+            "Such solutions have lower margin and thus are not reached by training.",
             kind="paper",
         ),
     ),
     figures={"constructions": constructions, "margin": margin_curves},
     tables=TABLES,
+)
+
+BEYOND = Experiment(
+    id="FE-5",
+    title="Beyond the paper's settings: a representation that stays empty, the penalty's exponent",
+    source="TH §7.3, §7.6.2, §D.9.2",
+    scales={
+        "smoke": joined(
+            [five("A5", 24, seeds=3, steps=50, every=25), exponents(seeds=3, steps=300)]
+        ),
+        "laptop": joined([five("A5", 472, seeds=3, steps=25_000, every=250), exponents(seeds=5)]),
+        "large": joined([five("A5", 472, seeds=3), exponents(seeds=5)]),  # S5's own steps
+    },
+    claims=(
+        Claim(
+            "E",
+            "A representation that no maximum margin needs stays empty: A5's of dimension 5.",
+            "TH §7.6.2, §D.9.2",
+            LeavesOut(),
+            "For general finite groups only a subset of representations are present in the "
+            "network.",
+            kind="ours",
+        ),
+        Claim(
+            "X",
+            "At the same λ and after the same steps, r = 1 in λ ‖θ‖^r leaves a larger margin than "
+            "r = 3, as at the minimum of the loss.",
+            "TH §7.3, Theorem 7.1",
+            Rule(
+                LastOf("normalised_margin", diverged=-math.inf),
+                PairedBySeed(1.0, 3.0, along="training.penalty.exponent"),
+                Mean(),
+                above=0.0,
+            ),
+            "A fixed r > 0.",
+            kind="ours",
+        ),
+    ),
+    figures={"representations": representations, "margin": margin_curves},
+    tables=TABLES,
+    before=conditions,
 )

@@ -32,8 +32,8 @@ def chains(
 ) -> Sweep:
     """Sweep the seeds of two layers of attention on fresh chains [TH §8.3.1, App. E.2].
 
-    Batches of 64 are the paper's. Its decay is not printed, and is 0 here. Beside its own law, a
-    network meets independent tokens and doubly stochastic chains [TH Fig. E.6].
+    Batches of 64 are the paper's. Its decay is not printed, and is 0 here. A network is also
+    measured on independent tokens and on doubly stochastic chains [TH Fig. E.6].
     """
     others = {
         "iid": MarkovChains(k, length, "unigram"),

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    NothingToDraw,
-    caption,
-    house_style,
-)
+from petridish.figures.panels import framed, runs_made
+from petridish.figures.style import BLUE, GREY, INK, ORANGE, NothingToDraw
 from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
@@ -32,28 +25,28 @@ NAMES = (
     *("test_kl_of_unigram", "test_kl_of_bigram", ATTENTION),
 )
 MAPS = ("attention1_map", "attention2_map")
-NO_CURVES = "These runs kept no curves of strategies and attention: draw those of IH-1."
 
 
 def _runs(table: pl.DataFrame, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the first runs that kept these columns."""
-    import polars as pl
-
-    if not set(columns) <= set(table.columns):
-        raise NothingToDraw(NO_CURVES)
-    kept = table.filter(pl.all_horizontal(pl.col(*columns).is_not_null())).sort("seed")
+    kept = table.drop_nulls(columns) if {*columns} <= {*table.columns} else table.clear()
     if kept.is_empty():
-        raise NothingToDraw(NO_CURVES)
-    return kept.head(MOST_RUNS).to_dicts()
+        raise NothingToDraw(
+            "These runs kept no curves of strategies and attention: draw those of IH-1."
+        )
+    return kept.sort("seed").head(MOST_RUNS).to_dicts()
 
 
 @reads("curve.step", *(f"curve.{name}" for name in NAMES))
 def phases(table: pl.DataFrame, title: str) -> Figure:
-    """Draw losses on three laws, distances to strategies, and attention [TH Fig. 8.3, E.6]."""
+    """Draw losses on three samples, distances to strategies, and attention [TH Fig. 8.3, E.6]."""
     runs = _runs(table, ("curve.step", *(f"curve.{name}" for name in NAMES)))
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(11, 3.9), layout="constrained")
-        loss, nearest, attention = figure.subplots(1, 3, sharex=True)
+    note = "One line per run. Horizontal: what the two strategies lose in distribution."
+    note = f"{runs_made(table)}, {len(runs)} drawn. {note}"
+    with framed(title, note, (11, 3.9), 1, 3, sharex=True) as (
+        figure,
+        ((loss, nearest, attention),),
+    ):
         for run in runs:
             for sample, (_, colour) in LOSSES.items():
                 _line(loss, run, f"{sample}_kl_truth", colour)
@@ -63,23 +56,17 @@ def phases(table: pl.DataFrame, title: str) -> Figure:
         for strategy, dashes in (("unigram", (4, 2)), ("bigram", (1, 1.5))):
             level = float(np.mean([run[f"curve.test_kl_of_{strategy}"][0] for run in runs]))
             loss.axhline(level, color=INK, lw=0.9, dashes=dashes)
-            loss.text(
-                1, level, strategy, transform=loss.get_yaxis_transform(), va="bottom", ha="right"
-            )
+            across = loss.get_yaxis_transform()
+            loss.text(1, level, strategy, transform=across, va="bottom", ha="right")
         _legend(loss, [(label, colour) for label, colour in LOSSES.values()])
         _legend(nearest, list(STRATEGIES.items()))
         loss.set_title("KL(truth ‖ network)", loc="left")
         nearest.set_title("KL(strategy ‖ network)", loc="left")
         attention.set_title("first layer on the previous token", loc="left")
-        attention.set_ylabel("attention above chance")
+        attention.set(xlabel="step", ylabel="attention above chance", ylim=(-0.05, 1.02))
         for panel in (loss, nearest):
-            panel.set_ylabel("KL at the last token, nats")
+            panel.set(xlabel="step", ylabel="KL at the last token, nats")
             panel.set_ylim(bottom=0)
-        for panel in (loss, nearest, attention):
-            panel.set_xlabel("step")
-        attention.set_ylim(-0.05, 1.02)
-        note = "One line per run. Horizontal: what the two strategies lose in distribution."
-        caption(figure, title, f"{_made(runs, table)} {note}")
     return figure
 
 
@@ -100,31 +87,22 @@ def attention_maps(table: pl.DataFrame, title: str) -> Figure:
     columns = tuple(f"array.{name}" for name in MAPS)
     runs = _runs(table, ("curve.step", *columns))
     steps, kept = runs[0]["curve.step"], [runs[0][column] for column in columns]
-    maps = [
-        np.reshape(each["values"], each["shape"]) for each in kept
-    ]  # (reading, position, token)
+    maps = [np.reshape(m["values"], m["shape"]) for m in kept]  # (reading, position, token)
     shown = np.unique(np.linspace(0, len(steps) - 1, 5).round().astype(int))
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(2.1 * len(shown) + 1, 5.2), layout="constrained")
-        axes = figure.subplots(2, len(shown), squeeze=False, sharex=True, sharey=True)
+    length = maps[0].shape[-1]
+    note = f"Seed {runs[0]['seed']}; the last {length} positions of one held-out sequence."
+    note = f"{runs_made(table)}, 1 drawn. {note}"
+    size, shared = (2.1 * len(shown) + 1, 5.2), {"sharex": True, "sharey": True}
+    with framed(title, note, size, 2, len(shown), **shared) as (figure, axes):
         for row, readings in zip(axes, maps, strict=True):
             top = readings[shown].max()  # the second layer spreads over many tokens
             for panel, place in zip(row, shown, strict=True):
                 image = panel.imshow(readings[place], cmap="cividis", vmin=0, vmax=top)
                 panel.tick_params(length=0, labelbottom=False, labelleft=False)
             figure.colorbar(image, ax=row, shrink=0.8, label="share of attention")
-        for panel, place in zip(axes[0], shown, strict=True):
-            panel.set_title(f"step {steps[place]}", loc="left")
+        for (above, below), place in zip(axes.T, shown, strict=True):
+            above.set_title(f"step {steps[place]}", loc="left")
+            below.set_xlabel("token")
         for number, row in enumerate(axes, start=1):
             row[0].set_ylabel(f"layer {number}\nposition")
-        for panel in axes[1]:
-            panel.set_xlabel("token")
-        size = maps[0].shape[-1]
-        note = f"Seed {runs[0]['seed']}; the last {size} positions of one held-out sequence."
-        caption(figure, title, f"{_made(runs[:1], table)} {note}")
     return figure
-
-
-def _made(runs: list[dict[str, Any]], table: pl.DataFrame) -> str:
-    task = ", ".join(table["task"].unique().sort().to_list()[:3])
-    return f"{task}; {len(table)} runs, {len(runs)} drawn."

@@ -24,7 +24,7 @@ LOSS, UNIGRAM, BIGRAM = (f"curve.test_kl_{name}" for name in ("truth", "of_unigr
 
 
 class _OfGap(Measure):
-    """What has to do with the loss in units of the gap."""
+    """A measure of the loss in units of the gap."""
 
     columns: tuple[str, ...] = ("curve.step", LOSS, UNIGRAM, BIGRAM)
 

@@ -6,47 +6,88 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from petridish.figures.style import NothingToDraw, caption, house_style
+from petridish.figures.panels import framed, with_curves
+from petridish.figures.style import NothingToDraw, colours_of
 from petridish.rules.columns import curve_columns, reads
 from petridish.sweeps.arms import arm, arm_names
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANELS = {"test_error": "test error", "direction_cosine": "largest cosine with Σ M"}
+ERROR, COSINE, COVERED = "test_error", "direction_cosine", "centre_cosine"
+LABELS = {
+    ERROR: "test error",
+    COSINE: "largest cosine with Σ M",
+    COVERED: "cosine of the worst-covered centre",
+}
+WITHOUT = {
+    "no structure": "network",
+    "kernel without structure": "tangent kernel",
+    "random features without structure": "random features",
+}
+"""Arms that differ from another in structure alone have its colour, dashed."""
+CONTROLS = ("one step, ", "one step from", "literal")
 
-SAFE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-"""Colours that the colour-blind can tell apart [Okabe & Ito 2008]."""
 
-
-@reads(*curve_columns(*PANELS))
+@reads(*curve_columns(ERROR, COSINE))
 def arms_over_time(table: pl.DataFrame, title: str) -> Figure:
     """Draw each method's test error, and how near a neuron is to the sum of relevant patterns.
 
-    Thin lines are seeds, thick ones their medians. Step 0 is after the first steps that a method
-    has taken on the whole sample, if it takes any.
+    Thin lines are seeds, thick ones their medians; dashed, without structure in the inputs. Step 0
+    is after the first steps that a method has taken on the whole sample, if it takes any. Of
+    several rates the one with the lowest median error at the end is drawn.
     """
+    return _over_time(table, title, (ERROR, COSINE))
+
+
+@reads(*curve_columns(ERROR, COVERED))
+def coverage_over_time(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the test error, and the cosine of the worst-covered centre with its nearest neuron."""
+    return _over_time(table, title, (ERROR, COVERED))
+
+
+def _over_time(table: pl.DataFrame, title: str, curves: tuple[str, ...]) -> Figure:
+    table = with_curves(table, *curves)
     names = sorted(arm_names(table))
-    if not names or "curve.direction_cosine" not in table.columns:
-        raise NothingToDraw("These runs have no arms, or kept no cosines.")
-    colours = dict(zip(names, SAFE, strict=False))
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(9.5, 4.2), layout="constrained")
-        panels = figure.subplots(1, len(PANELS))
-        for panel, (curve, label) in zip(panels, PANELS.items(), strict=True):
-            for name in names:
-                runs = arm(table, name)
-                steps = runs["curve.step"][0].to_list()
-                values = np.array(runs[f"curve.{curve}"].to_list(), np.float64)  # (seed, step)
-                panel.plot(steps, values.T, color=colours[name], lw=0.5, alpha=0.35)
-                middle = np.median(values, axis=0)
-                panel.plot(steps, middle, color=colours[name], lw=1.6, label=name)
-            panel.set_xlabel("step")
-            panel.set_ylabel(label)
-            panel.set_ylim(-0.03, 1.03)
-        panels[0].legend(frameon=False)
-        tasks, seeds = ", ".join(sorted(set(table["task"]))), table["seed"].n_unique()
-        note = f"{tasks}; {len(table)} runs, {seeds} seeds per method."
-        caption(figure, title, f"{note} Thin: seeds; thick: medians.")
+    if not names:
+        raise NothingToDraw("These runs have no arms. Declare the sweep as Arms({name: Sweep(…)}).")
+    controls = [name for name in names if name.startswith(CONTROLS)]
+    shown = [name for name in names if name not in controls]
+    rows = [shown, [*controls, *(n for n in ("one step", "two step") if n in names)]]
+    rows = rows if controls and shown else [names]
+    tasks, seeds = sorted(set(table["task"])), table["seed"].n_unique()
+    note = f"{'; '.join(tasks[:2])}{' …' if len(tasks) > 2 else ''}\n{len(table)} runs, {seeds} "
+    note += "seeds per method. Thin: seeds; thick: medians; dashed: without structure."
+    size = (9.5, 1.0 + 3.3 * len(rows))
+    with framed(title, note, size, len(rows), len(curves)) as (figure, axes):
+        for row, arms in zip(axes, rows, strict=True):
+            own = sorted({WITHOUT.get(name, name) for name in arms})
+            colours = colours_of(own, in_order=False)
+            for panel, curve in zip(row, curves, strict=True):
+                for name in arms:
+                    colour = colours[WITHOUT.get(name, name)]
+                    _draw(panel, arm(table, name), curve, name, colour)
+                panel.set(xlabel="step", ylabel=LABELS[curve], ylim=(-0.03, 1.03))
+            row[0].legend(frameon=False, fontsize="x-small", loc="upper right")
     return figure
+
+
+def _draw(panel: Axes, runs: pl.DataFrame, curve: str, name: str, colour: str) -> None:
+    """Draw the seeds of one method at its best rate, and their median."""
+    runs = _best_rate(runs)
+    steps = runs["curve.step"][0].to_list()
+    values = np.array(runs[f"curve.{curve}"].to_list(), np.float64)  # (seed, step)
+    style = "--" if name in WITHOUT else "-"
+    panel.plot(steps, values.T, style, color=colour, lw=0.5, alpha=0.3)
+    panel.plot(steps, np.median(values, axis=0), style, color=colour, lw=1.6, label=name)
+
+
+def _best_rate(runs: pl.DataFrame) -> pl.DataFrame:
+    """Keep the runs of the learning rate with the lowest median error at the end."""
+    import polars as pl
+
+    rate = "training.learning_rate"
+    middle = runs.group_by(rate).agg(pl.col("test_error").median()).sort("test_error", rate)
+    return runs.filter(pl.col(rate) == middle[rate][0])

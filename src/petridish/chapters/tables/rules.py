@@ -9,16 +9,39 @@ sizes, its further conditions and its trials.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from petridish.chapters.tables.paired_errors import SAMPLES, TASK, Errors, errors_of, with_families
-from petridish.rules.claims import Finding, Judgement, by_interval, nothing
+from petridish.chapters.tables.error_arrays import (
+    SAMPLES,
+    TASK,
+    Errors,
+    Floats,
+    Places,
+    errors_of,
+    even_mlps,
+    with_families,
+)
+from petridish.chapters.tables.gains import (
+    DENSE,
+    NO_PAIR,
+    SPARSE,
+    Gains,
+    gains_at_ends,
+    sparse_gains,
+    width_gains,
+)
+from petridish.chapters.tables.sometimes import Sometimes
+from petridish.rules.claims import (
+    Finding,
+    Judgement,
+    blind_within,
+    by_interval,
+    nothing,
+    remarks,
+)
 from petridish.statistics.paired import (
     CROSSED,
     Difference,
@@ -33,16 +56,44 @@ from petridish.statistics.paired import (
 if TYPE_CHECKING:
     import polars as pl
 
+FEWEST = 3  # tasks that an interval needs: two may agree by chance, as errors are counts
+NO_MLP = "no run of an MLP of one width throughout"
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
-Compared = tuple[int, tuple[float, float], Floats]  # cell, the two widths, gains by trial
-MLP, FOREST = "mlp", "random_forest"
-SPARSE, DENSE = "sparse(2)", "uniform"
-FRACTIONS = {"full": 1.0, "10 %": 0.1, "1 %": 0.01}  # of the training part, nine rows in ten
-TRAINING_PART = 0.9
-FEWEST = 3  # tasks that an interval over tasks needs: two may agree by chance, as errors are counts
-FEW_TASKS = f"needs runs of {FEWEST} tasks"
+
+def over_tasks(owner: Places, values: Floats, level: float) -> Difference | None:
+    """Estimate a mean over tasks in percentage points; None for fewer than three tasks."""
+    _, means = task_means(owner, values)
+    few = len(means) < FEWEST
+    return None if few else mean_over_tasks(means, coverage=1 - level).scaled(100)
+
+
+def _finding(
+    judgement: Judgement,
+    found: Difference,
+    quantity: str,
+    runs: int,
+    remark: str,
+    *,
+    bound: float = 0.0,
+) -> Finding:
+    ends = found.estimate, found.low, found.high
+    if judgement is Judgement.UNDECIDED:
+        remark = remarks(remark, blind_within(bound, *ends, ratio=False))
+    return Finding(judgement, *ends, quantity, runs, remark)
+
+
+def _tally(difference: Difference, above: str, below: str) -> str:
+    """Count the tasks on either side of 0."""
+    up = sum(mean > 0 for mean in difference.means)
+    down = sum(mean < 0 for mean in difference.means)
+    return (
+        f"{above} on {up} of {len(difference.means)} tasks, {below} on {down} "
+        f"(signed-rank p = {difference.p:.2g})"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 # (2T) Width
@@ -60,12 +111,12 @@ class WidthHelps:
       raises the error on average over tasks (Student's test over tasks, Bonferroni over the steps);
       or if more than `share` of all single steps (one task, m, init and depth) are significantly
       worse (paired t tests over trials, Holm over all). The interval risks half of the level on
-      this side, the others a quarter each. Holm's count is with confidence not above the number of
-      steps that are truly worse.
+      this side, the others a quarter each. Holm's count exceeds the number of steps that are truly
+      worse with at most this risk.
     - Supported if the interval lies above 0 and none of this is so. It means: the error falls from
       end to end, and no more exceptions were found. With ten trials only large ones are found one
-      by one; the remark also counts the steps that are worse in the mere mean, of which noise alone
-      makes half where width does nothing.
+      by one; the remark also counts the steps whose mean is worse: half of all where width does
+      nothing.
     """
 
     share: float = 0.1
@@ -73,17 +124,15 @@ class WidthHelps:
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = "fall of the error per tenfold width, percentage points"
-        errors = _even_mlps(table)
+        errors = even_mlps(table)
         if errors is None:
-            return nothing(quantity, "no run of an MLP of one width throughout")
+            return nothing(quantity, NO_MLP)
         ends, steps = width_gains(errors)
-        tasks, means = task_means(ends.owner, ends.values)
-        if len(tasks) < FEWEST:
+        gain = over_tasks(ends.owner, ends.values, level)
+        if gain is None:
             return nothing(quantity, f"needs two widths at equal conditions, on {FEWEST} tasks")
-        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
-        quarter = level / 4
-        worse = int(significant(paired_test(-steps.values), quarter).sum())
-        averages = _average_steps(steps, quarter)
+        worse = int(significant(paired_test(-steps.values), level / 4).sum())
+        averages = _average_steps(steps, level / 4)
         falls = [
             pair for pair, step in averages.items() if step.high < 0 and len(step.means) >= FEWEST
         ]
@@ -105,63 +154,8 @@ class WidthHelps:
         return _finding(judgement, gain, quantity, ends.runs, remark)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Differences between two runs on one split: a row a comparison, a column a trial.
-
-    Attributes
-    ----------
-    owner, cell : array, shape (row,)
-        Places of the task and of the cell.
-    pair : list of (float, float)
-        What is compared: two widths.
-    values : array, shape (row, trial)
-        NaN where one of the two was not run.
-    """
-
-    owner: Places
-    cell: Places
-    pair: list[tuple[float, float]]
-    values: Floats
-
-    @property
-    def runs(self) -> int:
-        """Runs behind the differences."""
-        return 2 * int((~np.isnan(self.values)).sum())
-
-
-def width_gains(errors: Errors) -> tuple[Rows, Rows]:
-    """Give what width gains: from the narrowest to the widest per tenfold, and step by step.
-
-    Both at equal task, m, init, depth and training, for every cell in which two widths were run.
-    """
-    ends: list[Compared] = []
-    steps: list[Compared] = []
-    width = errors.configurations["model.width"].cast(float).to_numpy()
-    for group in alike(errors.configurations, ("model", "model.width")):
-        places = group[np.argsort(width[group])]
-        part = errors.error[:, places]  # (cell, width, trial)
-        for cell in range(len(part)):
-            there = np.flatnonzero((~np.isnan(part[cell])).any(axis=1))
-            for kept, pairs in ((ends, [there[[0, -1]]]), (steps, list(pairwise(there)))):
-                for narrow, wide in pairs if len(there) > 1 else ():
-                    gain = part[cell, narrow] - part[cell, wide]
-                    if not np.isnan(gain).all():
-                        kept.append((cell, (width[places[narrow]], width[places[wide]]), gain))
-    return (
-        _rows(errors, [(c, (r, s), gain / math.log10(s / r)) for c, (r, s), gain in ends]),
-        _rows(errors, steps),
-    )
-
-
-def _rows(errors: Errors, kept: Sequence[Compared]) -> Rows:
-    cell = np.array([cell for cell, _, _ in kept], dtype=np.int64)
-    values = np.array([gain for _, _, gain in kept]).reshape(-1, len(errors.trials))
-    return Rows(errors.owner[cell], cell, [(float(a), float(b)) for _, (a, b), _ in kept], values)
-
-
-def _average_steps(steps: Rows, level: float) -> dict[tuple[float, float], Difference]:
-    """Give every step's mean over tasks, one-sided at its share of the level."""
+def _average_steps(steps: Gains, level: float) -> dict[tuple[float, float], Difference]:
+    """Return every step's mean over tasks, one-sided at its share of the level."""
     pairs = sorted(set(steps.pair))
     found = {}
     for pair in pairs:
@@ -178,24 +172,20 @@ def _average_steps(steps: Rows, level: float) -> dict[tuple[float, float], Diffe
 class SparseHelps:
     """Wide MLPs that start sparse err less than those that start dense [PF §4.2 (3T)].
 
-    The estimate is the error of `dense` minus that of `sparse` at equal task, m, width, depth and
-    training, for the widest net of one width throughout that was run with both. By its interval.
+    The estimate is the error of the dense start minus that of the sparse one at equal task, m,
+    width, depth and training, for the widest net of one width throughout that was run with both. By
+    its interval.
     """
-
-    sparse: str = SPARSE
-    dense: str = DENSE
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
-        quantity = f"error of {self.dense} − {self.sparse} at the widest, percentage points"
-        errors = _even_mlps(table)
-        gains = None if errors is None else sparse_gains(errors, self.sparse, self.dense)
-        if errors is None or gains is None or not len(gains.values):
-            return nothing(quantity, f"no net was run with both {self.dense} and {self.sparse}")
-        tasks, means = task_means(gains.owner, gains.values)
-        if len(tasks) < FEWEST:
-            return nothing(quantity, FEW_TASKS)
-        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
+        quantity = f"error of {DENSE} − {SPARSE} at the widest, percentage points"
+        gains = sparse_gains(even_mlps(table))
+        if gains is None:
+            return nothing(quantity, NO_PAIR)
+        gain = over_tasks(gains.owner, gains.values, level)
+        if gain is None:
+            return nothing(quantity, f"needs runs of {FEWEST} tasks")
         better, worse = (
             int(significant(paired_test(sign * gains.values), level / 2).sum()) for sign in (1, -1)
         )
@@ -215,25 +205,20 @@ class MostAtSmallSamples:
     for the widest net that was run with both starts at both m. By its interval.
     """
 
-    sparse: str = SPARSE
-    dense: str = DENSE
-
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = (
-            f"gain of {self.sparse} over {self.dense} at the smallest m − at the largest, "
-            "percentage points"
+            f"gain of {SPARSE} over {DENSE} at the smallest m − at the largest, percentage points"
         )
-        errors = _even_mlps(table)
+        errors = even_mlps(table)
         if errors is None:
-            return nothing(quantity, "no run of an MLP of one width throughout")
-        owner, ends, runs = _ends_of_samples(errors, self.sparse, self.dense)
+            return nothing(quantity, NO_MLP)
+        owner, ends, runs = gains_at_ends(errors)
         if not len(owner):
             return nothing(quantity, "no net was run with both starts at two m")
-        tasks, means = task_means(owner, ends[:, :1] - ends[:, 1:])
-        if len(tasks) < FEWEST:
-            return nothing(quantity, FEW_TASKS)
-        gain = mean_over_tasks(means, coverage=1 - level).scaled(100)
+        gain = over_tasks(owner, ends[:, :1] - ends[:, 1:], level)
+        if gain is None:
+            return nothing(quantity, f"needs runs of {FEWEST} tasks")
         at = [100 * float(task_means(owner, side[:, None])[1].mean()) for side in ends.T]
         remark = (
             f"{_tally(gain, 'more at the smallest', 'less')}; the gain is {_signed(at[0])} at the "
@@ -243,82 +228,56 @@ class MostAtSmallSamples:
         return _finding(judgement, gain, quantity, runs, remark)
 
 
-def sparse_gains(errors: Errors, sparse: str = SPARSE, dense: str = DENSE) -> Rows:
-    """Give what a sparse start gains in every cell, at the widest net that was run with both."""
-    kept = []
-    for pairs in _starts(errors, sparse, dense):
-        for cell in range(len(errors.cells)):
-            made = [(width, gain[cell]) for width, gain in pairs if not np.isnan(gain[cell]).all()]
-            if made:
-                width, gain = max(made, key=lambda pair: pair[0])
-                kept.append((cell, (width, width), gain))
-    return _rows(errors, kept)
-
-
-def _starts(errors: Errors, sparse: str, dense: str) -> Iterator[list[tuple[float, Floats]]]:
-    """Give, for conditions that are alike but for the width, each width's gains (cell, trial)."""
-    configurations = errors.configurations
-    width = configurations["model.width"].cast(float).to_numpy()
-    init = configurations["init"].to_list()
-    for group in alike(configurations, ("model", "model.width", "init")):
-        places = {(width[place], init[place]): place for place in group}
-        pairs = [
-            (float(r), errors.error[:, places[r, dense]] - errors.error[:, places[r, sparse]])
-            for r in sorted(set(width[group]))
-            if {(r, dense), (r, sparse)} <= set(places)
-        ]
-        if pairs:
-            yield pairs
-
-
-def _ends_of_samples(errors: Errors, sparse: str, dense: str) -> tuple[Places, Floats, int]:
-    """Give tasks, the gains at their smallest and largest m, shape (row, 2), and the runs behind.
-
-    A row is a task at conditions that are alike, at the widest net with both starts at both m.
-    """
-    owner, ends, runs = [], [], 0
-    for pairs in _starts(errors, sparse, dense):
-        gains = np.array([gain for _, gain in pairs])  # (width, cell, trial)
-        trials = (~np.isnan(gains)).sum(axis=2)
-        means = np.nansum(gains, axis=2) / np.maximum(trials, 1)
-        for task in range(len(errors.tasks)):
-            cells = np.flatnonzero((errors.owner == task) & (trials.sum(axis=0) > 0))
-            outer = cells[[0, -1]] if len(cells) > 1 else cells  # cells are in the order of m
-            widths = np.flatnonzero((trials[:, outer] > 0).all(axis=1))
-            if len(outer) > 1 and len(widths):
-                owner.append(task)
-                ends.append(means[widths[-1], outer])
-                runs += 2 * int(trials[widths[-1], outer].sum())
-    return np.array(owner, dtype=np.int64), np.array(ends).reshape(-1, 2), runs
-
-
 # (RF), (RB) Forests
 
 
 @dataclass(frozen=True)
-class Competitive:
+class _OfTwoFamilies:
+    """A claim about the best of one family and the best of another, its rival."""
+
+    family: str = "mlp"
+    than: str = "random_forest"
+
+    @property
+    def unlike(self) -> str:
+        """The remark where too few tasks have runs of both."""
+        return f"needs {FEWEST} tasks with runs of both {self.family} and {self.than}"
+
+    def crossed(self, table: pl.DataFrame) -> tuple[Errors, Floats]:
+        """Return the difference of the two best in every cell, shape (cell, trial)."""
+        import polars as pl
+
+        runs = with_families(table).filter(pl.col("family").is_in([self.family, self.than]))
+        if runs.is_empty():
+            return Errors([], runs, np.empty((0, 0, 0))), np.empty((0, 0))
+        errors = errors_of(runs)
+        own, rival = (
+            crossed_best(errors.error[:, errors.of(name)]) for name in (self.family, self.than)
+        )
+        return errors, own - rival
+
+
+@dataclass(frozen=True)
+class Competitive(_OfTwoFamilies):
     """The best of one family errs at most `margin` more than the best of another [PF §4.2 (2T)].
 
-    «Best» is the least median over trials at each task and m, as in the source, but chosen on one
-    half of the trials and measured on the other, both ways round: so that the larger grid is not
-    flattered. Supported if the whole interval of the mean difference lies below `margin` percentage
+    «Best» is the least median over trials at each task and m, as in the paper, but chosen on one
+    half of the trials and measured on the other, both ways round, so that a larger grid is no
+    advantage. Supported if the whole interval of the mean difference lies below `margin` percentage
     points, contradicted if above.
     """
 
-    family: str = MLP
-    than: str = FOREST
     margin: float = 1.0
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = f"error of the best {self.family} − {self.than}, percentage points"
-        errors, both = _crossed(table, self.family, self.than)
-        tasks, means = task_means(errors.owner, both)
-        if len(tasks) < FEWEST:
-            return nothing(quantity, _unlike(self.family, self.than))
-        difference = mean_over_tasks(means, coverage=1 - level).scaled(100)
+        errors, both = self.crossed(table)
+        difference = over_tasks(errors.owner, both, level)
+        if difference is None:
+            return nothing(quantity, self.unlike)
         judgement = by_interval(-difference.high, -difference.low, -self.margin)
-        names = [errors.tasks[task] for task in tasks]
+        names = [errors.tasks[task] for task in task_means(errors.owner, both)[0]]
         by_task = sorted(zip(difference.means, names, strict=True))
         (least, first), (most, last) = by_task[0], by_task[-1]
         remark = (
@@ -326,66 +285,55 @@ class Competitive:
             f"{_signed(most)} ({last}); margin {self.margin:g}"
         )
         runs = 2 * int((~np.isnan(both)).sum())
-        return _finding(judgement, difference, quantity, runs, remark)
+        return _finding(judgement, difference, quantity, runs, remark, bound=self.margin)
 
 
 @dataclass(frozen=True)
-class SometimesBeats:
+class SometimesBeats(_OfTwoFamilies):
     """At some task and m the best of one family errs less than the best of another.
 
     The estimate is the share of cells (task and m) in which it does, «best» as in `Competitive`.
-    The interval reaches from the share in which it errs significantly less to that in which it does
-    not err significantly more (paired t tests over trials, Holm over all cells, half of the level
-    for each side), so that it covers the true share at the level. Supported if it lies above 0,
-    contradicted if it is 0: the other errs significantly less everywhere.
+    The interval reaches from the share in which it errs significantly less to that in which a gain
+    of `least` percentage points is not excluded (paired t tests over trials, Holm over all cells,
+    half of the level for each side). Supported if it lies above 0; contradicted if it is 0: the
+    gain is smaller everywhere.
     """
 
-    family: str = MLP
-    than: str = FOREST
+    least: float = 1.0
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = f"share of cells in which the best {self.family} errs less than {self.than}"
-        errors, both = _crossed(table, self.family, self.than)
+        errors, both = self.crossed(table)
         made = np.flatnonzero(~np.isnan(both).all(axis=1))
         if not len(made):
             return nothing(quantity, f"no cell has runs of both {self.family} and {self.than}")
         values = both[made]
-        lower, higher = (
-            significant(paired_test(sign * values, correlation=CROSSED), level / 2)
-            for sign in (-1, 1)
-        )
+        found = Sometimes.of(-values, level, self.least, correlation=CROSSED)
+        higher = significant(paired_test(values, correlation=CROSSED), level / 2)
         means = np.nanmean(values, axis=1)
-        low, high = float(lower.mean()), 1 - float(higher.mean())
-        judgement = Judgement.UNDECIDED
-        if low > 0:
-            judgement = Judgement.SUPPORTED
-        elif high <= 0:
-            judgement = Judgement.CONTRADICTED
-        order = [place for place in np.argsort(means, kind="stable") if lower[place]]
-        listed = [
-            f"{errors.cells[made[place]][0]} m = {errors.cells[made[place]][1]:g} "
-            f"{_signed(100 * means[place])}"
-            for place in order[:5]
-        ]
-        remark = (
-            f"of {len(made)} cells significantly lower in {int(lower.sum())}, higher in "
-            f"{int(higher.sum())}"
+        lowest = [made[i] for i in np.argsort(means, kind="stable") if found.better[i]][:5]
+        listed = ", ".join(
+            f"{errors.cells[cell][0]} m = {errors.cells[cell][1]:g} "
+            f"{_signed(100 * np.nanmean(both[cell]))}"
+            for cell in lowest
         )
-        if listed:
-            remark += f"; lowest: {', '.join(listed)}"
+        remark = remarks(
+            f"of {len(made)} cells significantly lower in {int(found.better.sum())}, higher in "
+            f"{int(higher.sum())}{'; lowest: ' if listed else ''}{listed}",
+            found.blind,
+        )
         runs = 2 * int((~np.isnan(values)).sum())
-        estimate = float((means < 0).mean())
-        return Finding(judgement, estimate, low, high, quantity, runs, remark)
+        return Finding(found.judgement, found.share, found.low, found.high, quantity, runs, remark)
 
 
 @dataclass(frozen=True)
-class LowerError:
+class LowerError(_OfTwoFamilies):
     """One method errs less than the best of a rival family, on average over tasks and m.
 
     The estimate compares it with the rival's configuration whose mean error is least at each task
     and m on the very trials that are compared: a choice in hindsight, favourable to the rival. That
-    favour must not speak against the method, so the interval reaches from the lower end of the
+    favour must not count against the method, so the interval reaches from the lower end of the
     difference to a rival chosen on the other half of the trials, to the upper end of that in
     hindsight. Supported if it lies below `margin`, contradicted if above.
 
@@ -403,130 +351,50 @@ class LowerError:
         Percentage points; 0 asks for a lower error, 1 for one that is within 1.
     """
 
-    family: str
-    than: str
     tasks: tuple[str, ...] = ()
     samples: tuple[float, float] = (0.0, math.inf)
     margin: float = 0.0
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
+        import polars as pl
+
         quantity = f"error of {self.family} − best {self.than}, percentage points"
-        runs = self._runs(table)
+        runs = with_families(table).filter(
+            pl.col("family").is_in([self.than, self.family]) | (pl.col("model") == self.family),
+            pl.col(SAMPLES).is_between(*self.samples),
+            pl.col(TASK).is_in(self.tasks) if self.tasks else pl.lit(value=True),
+        )
         if runs.is_empty():
-            return nothing(quantity, _unlike(self.family, self.than))
+            return nothing(quantity, self.unlike)
         errors = errors_of(runs)
-        own = self._own(errors)
-        several = (~np.isnan(errors.error[:, own]).all(axis=2)).sum(axis=1).max(initial=0) > 1
-        if several:
+        models = (errors.configurations["model"] == self.family).to_numpy()
+        own = np.flatnonzero(models) if models.any() else errors.of(self.family)
+        if (~np.isnan(errors.error[:, own]).all(axis=2)).sum(axis=1).max(initial=0) > 1:
             return nothing(quantity, f"several configurations of {self.family} were run: name one")
-        hindsight, crossed = self._differences(errors, own)
-        tasks, means = task_means(errors.owner, hindsight)
-        fair_tasks, fair = task_means(errors.owner, crossed)
-        if min(len(tasks), len(fair_tasks)) < FEWEST:
-            return nothing(quantity, _unlike(self.family, self.than))
-        difference = mean_over_tasks(means, coverage=1 - level).scaled(100)
-        other = mean_over_tasks(fair, coverage=1 - level).scaled(100)
+        mine = crossed_best(errors.error[:, own])  # (cell, trial)
+        rivals = errors.error[:, np.setdiff1d(errors.of(self.than), own)]
+        # A rival is chosen by the trials in which it is compared.
+        rivals = np.where(np.isnan(mine)[:, None], np.nan, rivals)
+        hindsight = mine - best_in_hindsight(rivals)
+        difference = over_tasks(errors.owner, hindsight, level)
+        other = over_tasks(errors.owner, mine - crossed_best(rivals), level)
+        if difference is None or other is None:
+            return nothing(quantity, self.unlike)
         low = min(difference.low, other.low)
-        judgement = by_interval(-difference.high, -low, -self.margin)
+        names = [errors.tasks[task] for task in task_means(errors.owner, hindsight)[0]]
         above = sorted(
-            (-mean, errors.tasks[task])
-            for task, mean in zip(tasks, difference.means, strict=True)
-            if mean > 0
+            (-mean, name) for name, mean in zip(names, difference.means, strict=True) if mean > 0
         )
         remark = (
             f"{_tally(difference, 'higher', 'lower')}; against {self.than} chosen on other trials "
             f"{_signed(other.estimate)} [{_signed(other.low)}, {_signed(other.high)}]"
         )
         if above:
-            listed = ", ".join(f"{task} {_signed(-mean)}" for mean, task in above)
-            remark += f"; higher on {listed}"
+            remark += f"; higher on {', '.join(f'{name} {_signed(-mean)}' for mean, name in above)}"
+        judgement = by_interval(-difference.high, -low, -self.margin)
         n = 2 * int((~np.isnan(hindsight)).sum())
-        return Finding(judgement, difference.estimate, low, difference.high, quantity, n, remark)
-
-    def _runs(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Keep the runs of the two that count."""
-        import polars as pl
-
-        runs = with_families(table).filter(
-            (pl.col("family") == self.than)
-            | (pl.col("family") == self.family)
-            | (pl.col("model") == self.family)
-        )
-        runs = runs.filter(pl.col(SAMPLES).is_between(*self.samples))
-        return runs.filter(pl.col(TASK).is_in(self.tasks)) if self.tasks else runs
-
-    def _own(self, errors: Errors) -> Places:
-        """Give the places of the method."""
-        models = (errors.configurations["model"] == self.family).to_numpy()
-        return np.flatnonzero(models) if models.any() else errors.of(self.family)
-
-    def _differences(self, errors: Errors, own: Places) -> tuple[Floats, Floats]:
-        """Give the differences in each cell, to a rival in hindsight and to one chosen fairly."""
-        mine = crossed_best(errors.error[:, own])  # (cell, trial)
-        rivals = errors.error[:, np.setdiff1d(errors.of(self.than), own)]
-        # A rival is chosen by the trials in which it is compared.
-        rivals = np.where(np.isnan(mine)[:, None], np.nan, rivals)
-        return mine - best_in_hindsight(rivals), mine - crossed_best(rivals)
-
-
-def _crossed(table: pl.DataFrame, family: str, than: str) -> tuple[Errors, Floats]:
-    """Give the difference of the two best in every cell, shape (cell, trial)."""
-    import polars as pl
-
-    runs = with_families(table).filter(pl.col("family").is_in([family, than]))
-    if runs.is_empty():
-        return Errors([], runs, [], np.empty((0, 0, 0))), np.empty((0, 0))
-    errors = errors_of(runs)
-    own, rival = (crossed_best(errors.error[:, errors.of(name)]) for name in (family, than))
-    return errors, own - rival
-
-
-# What several share
-
-
-def _even_mlps(table: pl.DataFrame) -> Errors | None:
-    """Lay out the MLPs of one width throughout; None where there is none."""
-    import polars as pl
-
-    runs = with_families(table).filter((pl.col("family") == MLP) & pl.col("even"))
-    return errors_of(runs) if len(runs) else None
-
-
-def alike(configurations: pl.DataFrame, apart: Sequence[str]) -> list[Places]:
-    """Group configurations that are alike but for the columns `apart`; give their places."""
-    import polars as pl
-
-    rest = [name for name in configurations.columns if name not in apart]
-    groups = (
-        configurations.with_row_index("place")
-        .group_by(rest, maintain_order=True)
-        .agg(pl.col("place"))
-    )
-    return [np.array(places, dtype=np.int64) for places in groups["place"].to_list()]
-
-
-def _finding(
-    judgement: Judgement, difference: Difference, quantity: str, runs: int, remark: str
-) -> Finding:
-    return Finding(
-        judgement, difference.estimate, difference.low, difference.high, quantity, runs, remark
-    )
-
-
-def _tally(difference: Difference, above: str, below: str) -> str:
-    """Count the tasks on either side of 0."""
-    up = sum(mean > 0 for mean in difference.means)
-    down = sum(mean < 0 for mean in difference.means)
-    return (
-        f"{above} on {up} of {len(difference.means)} tasks, {below} on {down} "
-        f"(signed-rank p = {difference.p:.2g})"
-    )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def _unlike(family: str, than: str) -> str:
-    return f"needs {FEWEST} tasks with runs of both {family} and {than}"
+        ends = difference.estimate, low, difference.high
+        if judgement is Judgement.UNDECIDED:
+            remark = remarks(remark, blind_within(self.margin, *ends, ratio=False))
+        return Finding(judgement, *ends, quantity, n, remark)

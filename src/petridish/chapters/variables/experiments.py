@@ -63,12 +63,7 @@ def thresholds(
         ),
         evaluation=Evaluation(every=10, fitted_error=None),
     )
-    axes = {
-        "task.n": lengths,
-        "data.m": samples,
-        "seed": range(seeds),
-        "restart": range(restarts),
-    }
+    axes = {"task.n": lengths, "data.m": samples, "seed": range(seeds), "restart": range(restarts)}
     search = FindThreshold("data.m", 0.8, within=("task.n",), first=first, until_solved="restart")
     return Sweep(base, axes, allocate=search)
 
@@ -88,7 +83,7 @@ SAMPLES = Experiment(
             steps=150,
             rate=3e-3,
             n_test=500,
-        ),
+        )
     },
     claims=(
         Claim(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from petridish.chapters.variables.trials import success_by_sample
-from petridish.figures.style import GREY, caption, house_style, sample_label, shades
+from petridish.figures.panels import framed
+from petridish.figures.style import GREY, sample_label, shades
 from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
@@ -17,17 +18,19 @@ if TYPE_CHECKING:
 def success_of_trials(table: pl.DataFrame, title: str) -> Figure:
     """Draw the share of trials that succeed against m, one line for each T.
 
-    Bars are 95 % intervals (Wilson's). A search leaves sizes out that it has no need of, and the
-    number of trials at each size is written beside its mark.
+    Bars are 95 % intervals (Wilson's). A search does not try every size; the number of
+    trials at each size is written beside its mark.
     """
-    from petridish.statistics.estimate import wilson_interval
+    from petridish.statistics.intervals import wilson_interval
 
     cells = success_by_sample(table)
     lengths = sorted(set(cells["task.n"]))
     colours = shades(lengths)
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(7, 4.4), layout="constrained")
-        panel = figure.subplots()
+    note = (
+        f"{cells['trials'].sum()} trials, {len(table)} runs. A trial succeeds if one of its "
+        "restarts does. Bars: 95 % intervals; small numbers: trials. Dotted: 80 %."
+    )
+    with framed(title, note, (7, 4.4)) as (figure, ((panel,),)):
         for place, length in enumerate(lengths):
             own = cells.filter(cells["task.n"] == length)
             m, n, solved = (own[name].to_numpy() for name in ("data.m", "trials", "solved"))
@@ -42,18 +45,10 @@ def success_of_trials(table: pl.DataFrame, title: str) -> Figure:
                     str(number), (x, y), (4, 4), textcoords="offset points", fontsize=7, color=GREY
                 )
         panel.axhline(0.8, color=GREY, lw=0.7, ls=":")
-        panel.set_ylim(-0.03, 1.06)
-        panel.set_xscale("log")
+        panel.set(ylim=(-0.03, 1.06), ylabel="share of trials that succeed")
+        panel.set(xscale="log", xlabel="sample size m")
         sizes = sorted(set(cells["data.m"]))
         panel.set_xticks(sizes, [sample_label(m) for m in sizes])
         panel.xaxis.set_minor_formatter("")
-        panel.set_xlabel("sample size m")
-        panel.set_ylabel("share of trials that succeed")
         panel.legend(frameon=False)
-        caption(
-            figure,
-            title,
-            f"{cells['trials'].sum()} trials, {len(table)} runs. A trial succeeds if one of its "
-            "restarts does. Bars: 95 % intervals; small numbers: trials. Dotted: 80 %.",
-        )
     return figure

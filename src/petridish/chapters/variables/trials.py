@@ -31,8 +31,8 @@ def trials(table: pl.DataFrame) -> pl.DataFrame:
 def success_by_sample(table: pl.DataFrame) -> pl.DataFrame:
     """Return, for every T and m that was tried, the trials, their success and what they cost.
 
-    Training samples that several hypotheses explain are drawn anew. That alone asks for a sample
-    that grows like log T, so that the mean number of draws stands beside the success.
+    Training samples that several hypotheses explain are drawn anew. That alone needs a sample
+    that grows like log T, so that the mean number of draws is listed beside the success.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Networks of maximum margin as exact weights [TH Theorems 7.7 to 7.9], and one of a smaller."""
+"""Networks of maximum margin as exact weights [TH Theorems 7.7 to 7.9], and one that memorises."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, check_whole
 from petridish.groups import Group, real_irreps
 from petridish.theory.features.margins import group_margin
+from petridish.theory.fourier import all_signs
 
 Floats = NDArray[np.float64]
+Inputs = tuple[Floats, NDArray[np.intp]]  # (example, input), and the right classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +44,22 @@ class Neurons:
 
     @property
     def degree(self) -> int:
-        """The ν in which a neuron grows: k + 1."""
+        """The degree of homogeneity ν of a neuron: k + 1."""
         return self.power + 1
 
     def logits(self, x: Floats) -> Floats:
-        """Give the outputs for inputs (example, input), shape (example, class)."""
-        logits: Floats = (x @ self.inputs.T) ** self.power @ self.outputs
-        return logits
+        """Return the outputs for inputs (example, input), shape (example, class)."""
+        return (x @ self.inputs.T) ** self.power @ self.outputs
 
     def norms(self) -> Floats:
-        r"""Give :math:`\|\omega_i\|_2` of every neuron."""
+        r"""Return :math:`\|\omega_i\|_2` of every neuron."""
         both = np.concatenate([self.inputs, self.outputs], axis=1)
         lengths: Floats = np.linalg.norm(both, axis=1)
         return lengths
 
 
 def margins(network: Neurons, x: Floats, y: NDArray[np.integer]) -> Floats:
-    r"""Give the normalised margin of every example and wrong answer, shape (example, class - 1)."""
+    r"""Return the normalised margins of the wrong answers, shape (example, class - 1)."""
     logits = network.logits(x)
     right = np.take_along_axis(logits, y[:, None], axis=1)
     wrong = np.ones(logits.shape, bool)
@@ -67,8 +68,8 @@ def margins(network: Neurons, x: Floats, y: NDArray[np.integer]) -> Floats:
     return gaps / float((network.norms() ** network.degree).sum())
 
 
-def all_pairs(group: Group) -> tuple[Floats, NDArray[np.intp]]:
-    """Give every pair of elements, one-hot side by side, and the place of their product."""
+def all_pairs(group: Group) -> Inputs:
+    """Return every pair of elements, one-hot side by side, and the place of their product."""
     one = np.eye(group.order)
     a, b = np.divmod(np.arange(group.order**2), group.order)
     return np.concatenate([one[a], one[b]], axis=1), group.table[a, b]
@@ -83,7 +84,8 @@ def modular_network(p: int, *, neurons: Literal[8, 6] = 8) -> Neurons:
     Six are enough, which is a width of 3(p - 1): with θ_u = 2πk/6 and θ_v = 4 · 2πk/6, k from 0 to
     5, all of θ_u ± θ_v, 3θ_u + θ_v, θ_u + 3θ_v, 2θ_u, 2θ_v and 2θ_u + 2θ_v turn around the circle,
     and every other product cancels. Six are also the fewest for each frequency of any network of
-    maximum margin, by the proof in docs/theory-margins.md.
+    maximum margin, by the proof in
+    docs/reference/theory-margins.md in the repository.
     """
     check_whole("modular_network", 3, p=p)
     if p % 2 == 0:
@@ -108,8 +110,8 @@ def group_network(group: Group, shares: Floats | None = None) -> Neurons:
     r"""Build a network of maximum margin for composing elements of any finite group [TH §D.9].
 
     Two neurons for each product :math:`R(a)_{ij} R(b)_{jk} R(c)_{ik}` in the trace of
-    :math:`R(a) R(b) R(c)^{-1}`, as large as the shares of `group_margin` say; representations that
-    a maximum margin does without have none. Other `shares` give other networks, with that much of
+    :math:`R(a) R(b) R(c)^{-1}`, of the size given by the shares of `group_margin`; a representation
+    with the share 0 has none. Other `shares` give other networks, with that part of
     :math:`\|\theta\|_{2,3}^3` in each representation.
     """
     if shares is None:
@@ -134,18 +136,18 @@ def group_network(group: Group, shares: Floats | None = None) -> Neurons:
     return Neurons(np.array(inputs), np.array(outputs))
 
 
-def memorising_network(group: Group) -> Neurons:
-    """Build the network of 2|G|² neurons that remembers every pair by itself [TH §D.4].
+def memorising_network(answers: NDArray[np.integer]) -> Neurons:
+    """Build the network of 2n² neurons that memorises any function of two arguments [TH §D.4].
 
-    Its weights are one-hot, so that they have all frequencies alike; it is right everywhere, and
-    its margin is small.
+    `answers` has the shape (n, n) and holds 0, …, n - 1, such as the table of a group. Its weights
+    are one-hot, with equal power in all frequencies; it is right everywhere.
     """
-    one = np.eye(group.order)
-    a, b = np.divmod(np.arange(group.order**2), group.order)
-    answer = one[group.table[a, b]] / 4
-    with_sum = np.concatenate([one[a], one[b]], axis=1)
-    with_difference = np.concatenate([one[a], -one[b]], axis=1)
-    return Neurons(np.concatenate([with_sum, with_difference]), np.concatenate([answer, -answer]))
+    size = len(answers)
+    one, places = np.eye(size), np.arange(size**2)
+    pairs = np.concatenate([one[places // size], one[places % size]], axis=1)
+    answer = one[answers.ravel()] / 4
+    signs = np.repeat([1.0, -1.0], size)  # the second argument subtracted
+    return Neurons(np.concatenate([pairs, pairs * signs]), np.concatenate([answer, -answer]))
 
 
 def parity_network(n: int, k: int) -> Neurons:
@@ -164,7 +166,7 @@ def parity_network(n: int, k: int) -> Neurons:
     return Neurons(inputs, outputs, power=k)
 
 
-def all_bits(n: int, k: int) -> tuple[Floats, NDArray[np.intp]]:
-    """Give every input of n bits ±1, and the class of its parity on the first k: 0 for +1."""
-    bits = (1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)).astype(np.float64)
+def all_bits(n: int, k: int) -> Inputs:
+    """Return every input of n bits ±1, and the class of its parity on the first k: 0 for +1."""
+    bits = all_signs(n).astype(np.float64)
     return bits, (bits[:, :k].prod(axis=1) < 0).astype(np.intp)

@@ -1,8 +1,8 @@
 r"""Maximum normalised margins of one-hidden-layer networks without biases [TH Ch. 7].
 
 The margin of a network θ is its least :math:`f(x)[y] - \max_{y' \ne y} f(x)[y']` over all inputs,
-divided by :math:`\|\theta\|_{2,\nu}^\nu = \sum_i \|\omega_i\|_2^\nu`, with ν the degree in which a
-neuron :math:`\omega_i` grows.
+divided by :math:`\|\theta\|_{2,\nu}^\nu = \sum_i \|\omega_i\|_2^\nu`, with ν the degree of
+homogeneity of a neuron :math:`\omega_i`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, check_whole
 from petridish.groups import Group, Irrep, real_irreps
 from petridish.groups.irreps import on_classes
+from petridish.groups.partitions import symmetric_characters
 
 Floats = NDArray[np.float64]
 
 
 def modular_margin(p: int) -> float:
-    r"""Give the maximum margin of addition modulo an odd p.
+    r"""Return the maximum margin of addition modulo an odd p.
 
     :math:`\gamma^* = \sqrt{2/27} / (p^{1/2} (p - 1))` for squares and ν = 3 [TH Theorem 7.7].
     """
@@ -33,7 +34,7 @@ def modular_margin(p: int) -> float:
 
 
 def parity_margin(k: int) -> float:
-    r"""Give the maximum margin of a parity of k bits.
+    r"""Return the maximum margin of a parity of k bits.
 
     :math:`\gamma^* = k! \sqrt{2 (k+1)^{-(k+1)}}` for k-th powers and ν = k + 1, whatever the number
     of bits beside them [TH Theorem 7.8].
@@ -50,10 +51,10 @@ class MarginCertificate:
     ----------
     margin : float
         γ* for squares and ν = 3.
-    shares : array, one a representation
-        Which part of :math:`\|\theta\|_{2,3}^3` neurons of each have in a network that attains it;
-        0 for the trivial one.
-    weights : array, one a conjugacy class
+    shares : array, one per representation
+        The part of :math:`\|\theta\|_{2,3}^3` in each representation's neurons, in a network that
+        attains it; 0 for the trivial one.
+    weights : array, one per conjugacy class
         The weights :math:`|C| \tau_C` of wrong answers under which no network has a larger margin
         on average; 0 for the class of e, and positive only on the margin.
     """
@@ -71,8 +72,8 @@ class RegularisedOptimum:
     ----------
     margin : float
         The normalised margin :math:`\gamma_\lambda`; γ* in the limit of small λ [TH Theorem 7.1].
-    shares : array, one a representation
-        Which part of the norm neurons of each have; 0 for the trivial one.
+    shares : array, one per representation
+        The part of the norm in each representation's neurons; 0 for the trivial one.
     loss, norm : float
         The cross entropy, and :math:`\|\theta\|_{2,3}^3`.
     """
@@ -84,7 +85,7 @@ class RegularisedOptimum:
 
 
 def condition(group: Group) -> Floats:
-    r"""Give :math:`\sum_{R \ne 1} d_R^{1.5} \chi_R(C)` for each conjugacy class but that of e.
+    r"""Return :math:`\sum_{R \ne 1} d_R^{1.5} \chi_R(C)` for each conjugacy class but that of e.
 
     Where all are negative and all representations of real kind, Theorem 7.9 holds [TH §7.6.2]:
     every representation is used, and every wrong answer is on the margin.
@@ -96,26 +97,37 @@ def condition(group: Group) -> Floats:
     return sizes**1.5 @ on_classes(irreps, group.classes[1:])
 
 
+def symmetric_condition(n: int) -> Floats:
+    """Return `condition` of S_n, from partitions: S6 would take seconds by its 720 elements.
+
+    One per conjugacy class, in the order of `symmetric_characters`, but that of e, the last.
+    """
+    table = symmetric_characters(n).characters
+    sizes = table[1:, -1].astype(float)
+    found: Floats = sizes**1.5 @ table[1:, :-1]
+    return found
+
+
 def theorem_applies(group: Group) -> bool:
-    """Whether Theorem 7.9's assumptions hold: real representations, and `condition` negative."""
+    """Return whether Theorem 7.9 applies: real representations, and `condition` negative."""
     real = all(irrep.kind == "real" for irrep in real_irreps(group))
     return group.order > 1 and real and bool((condition(group) < -1e-9).all())
 
 
 def theorem_margin(group: Group) -> float:
-    r"""Give :math:`\frac{2}{3 \sqrt{3 |G|}} / \sum_{R \ne 1} d_R^{2.5}` [TH Theorem 7.9]."""
+    r"""Return :math:`\frac{2}{3 \sqrt{3 |G|}} / \sum_{R \ne 1} d_R^{2.5}` [TH Theorem 7.9]."""
     sizes = np.array([irrep.dimension for irrep in _gains(group)[0]], float)
     return float(2 / (3 * math.sqrt(3 * group.order)) / (sizes**2.5).sum())
 
 
 def neuron_margin(irrep: Irrep, order: int) -> float:
-    r"""Give what a neuron of norm 1 adds to its own answer, over d: :math:`2 (3 d |G|)^{-3/2}`.
+    r"""Return what a neuron of norm 1 adds to its own answer, over d: :math:`2 (3 d |G|)^{-3/2}`.
 
     Neurons of one representation can be put together so that they give the answer c to (a, b) the
     value :math:`\kappa \chi(a b c^{-1})`, κ being this number, for :math:`\|\theta\|^3_{2,3} = 1`.
-    None do more: products of three entries have the largest mean that Cauchy and Schwarz allow [TH
-    Lemma D.13]. For real representations of complex or quaternionic kind the same number comes out,
-    with d the real dimension.
+    No neurons do more: products of three entries have the largest mean that the Cauchy–Schwarz
+    inequality allows [TH Lemma D.13]. For real representations of complex or quaternionic kind the
+    number is the same, with d the real dimension.
     """
     return float(2 / (3 * irrep.dimension * order) ** 1.5)
 
@@ -156,36 +168,62 @@ def group_margin(group: Group) -> MarginCertificate:
 
 
 def _gains(group: Group) -> tuple[tuple[Irrep, ...], Floats]:
-    """Give the representations but the trivial one, and what each gains over each wrong class.
+    """Return the representations but the trivial one, and what each gains over each wrong class.
 
     Shape (class, representation): κ_R (d_R - χ_R(C)), of a norm of 1.
     """
     irreps = real_irreps(group)[1:]
     if not irreps:
-        raise UserError(f"{group.name} has one element, so that no answer is wrong. Give a larger.")
+        raise UserError(
+            f"{group.name} has one element, so that no answer is wrong. Give a larger group."
+        )
     table = on_classes(irreps, group.classes)
     worth = np.array([neuron_margin(irrep, group.order) for irrep in irreps])
     return irreps, (worth[:, None] * (table[:, :1] - table[:, 1:])).T
 
 
+EXPONENT = 3.0  # of the norm itself, ‖θ‖_{2,3}³
+
+
 @lru_cache(maxsize=64)
-def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
-    r"""Find the margin that a regulariser of strength λ leads to, among the theorem's networks.
+def regularised_margin(
+    group: Group, strength: float, exponent: float = EXPONENT
+) -> RegularisedOptimum:
+    r"""Find the margin that λ ‖θ‖_{2,3}^r leads to, among the theorem's networks; r = 3 by default.
 
     Networks of the neurons that maximum margins are made of give the answer c the logit
     :math:`\sum_R n_R \kappa_R \chi_R(a b c^{-1})`, :math:`n_R` being the part of
     :math:`\|\theta\|_{2,3}^3` in R. Cross entropy plus :math:`\lambda \sum_R n_R` is convex in n,
-    and its minimum is found here. It is short of γ* where wrong answers differ: those that are on
-    the margin pay most of the loss, but not all. Where all are alike, as modulo an odd number, it
+    and its minimum is found here. The margin is below γ* where wrong answers differ: those on the
+    margin cause most of the loss, but not all. Where all are alike, as modulo an odd number, it
     is γ*.
-    """
-    from scipy.optimize import minimize
 
+    Another r has the minimum of another λ: where the norm is N = ‖θ‖³, the slope of λ N^(r/3) is
+    that of (r/3) λ N^(r/3 − 1) ‖θ‖³. The minimum with the largest norm is returned; for r < 3 the
+    network without weights is another.
+    """
     if not 0 < strength < math.inf:
         raise UserError(
             f"regularised_margin: strength={strength}. Give a finite number above 0; without a "
             "regulariser the limit is group_margin."
         )
+    if not 0 < exponent < math.inf:
+        raise UserError(f"regularised_margin: exponent={exponent}. Give a finite number above 0.")
+    found = _cubic_optimum(group, strength)
+    alike = strength
+    while exponent != EXPONENT and found.norm:
+        new = strength * exponent / EXPONENT * found.norm ** (exponent / EXPONENT - 1)
+        found = _cubic_optimum(group, new)
+        if abs(math.log(new / alike)) < 1e-9:
+            break
+        alike = new
+    return found
+
+
+def _cubic_optimum(group: Group, strength: float) -> RegularisedOptimum:
+    """Find the minimum of cross entropy plus λ ‖θ‖³."""
+    from scipy.optimize import minimize
+
     best = group_margin(group)
     _, gains = _gains(group)
     sizes = np.log([len(members) for members in group.classes[1:]])
@@ -203,7 +241,7 @@ def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
 
     start = best.shares[1:] * max(1.0, math.log(best.margin * group.order / strength))
     tight = {"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-15, "gtol": 1e-11}
-    for _ in range(3):  # begun anew, it forgets curvatures of where it came from
+    for _ in range(3):  # a restart drops old estimates of the curvature
         found = minimize(
             objective,
             start,
@@ -215,7 +253,7 @@ def regularised_margin(group: Group, strength: float) -> RegularisedOptimum:
         start = found.x
     value, slope = objective(found.x)
     off = np.where(found.x > 0, np.abs(slope), np.maximum(-slope, 0))
-    if off.max() > 1e-4:  # no minimum: at best a place near it
+    if off.max() > 1e-4:  # not a minimum
         raise UserError(
             f"regularised_margin: no minimum was found for {group.name} at strength={strength:g}. "
             "Give a larger one."

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.theory.checks import check_even, check_probability
+from petridish.theory.fourier import all_signs
 from petridish.theory.majority import majority_coefficient
-from petridish.theory.pareto.over_sparse import parity_of_sum
-from petridish.theory.pareto.recovery import label_sums
-from petridish.theory.pareto.under_sparse import UnderSparse
+from petridish.theory.parity_step import least_hinge_loss
 
 Floats = NDArray[np.float64]
 Version = Literal["printed", "proved"]
@@ -38,7 +38,7 @@ Lemma = Literal["B.4", "B.5"]
 
 
 def first_gradient(n: int, k: int) -> tuple[Fraction, Fraction]:
-    """Give the modulus of a neuron's gradient on S and elsewhere, ½|ξ_{k−1}| and ½|ξ_{k+1}|.
+    """Return the modulus of a neuron's gradient on S and elsewhere, ½|ξ_{k−1}| and ½|ξ_{k+1}|.
 
     [HP Lemma B.3], for odd n and even k. Their ratio is (n − k) / (k − 1) exactly; their difference
     is the Fourier gap of the neuron's derivative, half of Majority's.
@@ -49,25 +49,23 @@ def first_gradient(n: int, k: int) -> tuple[Fraction, Fraction]:
 
 
 def first_rate(n: int, k: int) -> float:
-    """Give η_0 = 1 / (k |ξ_{k−1}|) [HP Thm 5.5]."""
+    """Return η_0 = 1 / (k |ξ_{k−1}|) [HP Thm 5.5]."""
     return float(1 / (2 * k * first_gradient(n, k)[0]))
 
 
 def stepped_weights(signs: Sequence[int] | NDArray[np.int64], output: int, k: int) -> Floats:
-    """Give a neuron's weights −η_0 g after the population's step, from its signs w and u."""
+    """Return a neuron's weights −η_0 g after the population's step, from its signs w and u."""
     w = np.asarray(signs, np.float64)
     n = len(w)
     inside, outside = first_gradient(n, k)
     sign = {-1: -1.0, 1: 1.0}[output] * float(np.prod(w[:k]))  # w_j times χ_{S ∖ j} is χ_S
-    degrees = np.where(np.arange(n) < k, k - 1, k + 1)
-    xi = np.array([float(np.sign(float(majority_coefficient(n, int(d))))) for d in degrees])
-    sizes = np.where(np.arange(n) < k, 1.0, float(outside / inside))
-    weights: Floats = sign * xi * sizes * w / (2 * k)
-    return weights
+    xi_in, xi_out = (math.copysign(1, majority_coefficient(n, d)) for d in (k - 1, k + 1))
+    sizes = np.where(np.arange(n) < k, xi_in, xi_out * float(outside / inside))
+    return sign * sizes * w / (2 * k)
 
 
 def is_good(signs: Sequence[int] | NDArray[np.int64], output: int, k: int) -> bool:
-    """Say whether a neuron has w_j = u sign(ξ_{k−1}) on all of S [HP Lemma B.4].
+    """Return whether a neuron has w_j = u sign(ξ_{k−1}) on all of S [HP Lemma B.4].
 
     Its weights on S become 1/2k; those of its twin become −1/2k.
     """
@@ -80,88 +78,55 @@ def is_good(signs: Sequence[int] | NDArray[np.int64], output: int, k: int) -> bo
 
 
 def bias_grid(k: int) -> Floats:
-    """Give the biases that a neuron may draw: −1 + 1/k, …, 1 − 1/k in steps of 1/k.
+    """Return the biases that a neuron may draw: −1 + 1/k, …, 1 − 1/k in steps of 1/k.
 
     These are 2k − 1; the proof takes the chance of each for 1/2k in one line, and for 1/k in the
     next.
     """
-    _check_even("bias_grid", k)
+    check_even("bias_grid", k)
     return np.arange(1 - k, k) / k
 
 
 def step_biases(k: int, lemma: Lemma = "B.5") -> Floats:
-    """Give the k biases of the good neurons: −½ + (i + 1)/k in Lemma B.4, −½ + i/k in B.5.
+    """Return the k biases of the good neurons: −½ + (i + 1)/k in Lemma B.4, −½ + i/k in B.5.
 
-    Neither set makes the parity with rising neurons alone: the first has no bend at the last but
-    one value of s_x, the second nothing but 0 at the first. With the twin of one neuron, which
-    every network has, the second does (`parity_layer`). The first has a bias of 1 for k = 2.
+    Neither set makes the parity with rising neurons alone: the first has no bend at the last value
+    of s_x but one, the second is 0 at the first value. With the twin of one neuron, which every
+    network has, the second does (`parity_layer`). The first has a bias of 1 for k = 2.
     """
-    _check_even("step_biases", k)
+    check_even("step_biases", k)
     first = {"B.4": 2, "B.5": 1}[lemma]
     return -0.5 + np.arange(first, k + first) / k
 
 
-def step_features(
-    k: int, rising: Sequence[float] | Floats, falling: Sequence[float] = ()
-) -> Floats:
-    """Give relu(s_x / 2k + b) for rising neurons, relu(−s_x / 2k + b) for falling ones.
-
-    At s_x = −k, −k + 2, …, k; the shape is (k + 1, neurons).
-    """
-    sums = parity_of_sum(k)[0][:, None] / (2 * k)
-    up, down = np.asarray(rising, np.float64), np.asarray(falling, np.float64)
-    return np.maximum(np.hstack([sums + up, -sums + down]), 0)
-
-
 def printed_layer(k: int) -> Floats:
-    """Give u* as printed: 8k (−1)^{i+1} for i ≤ k − 2, then 6k and −2k [HP B.2.1, Claim 5].
+    """Return u* as printed: 8k (−1)^{i+1} for i ≤ k − 2, then 6k and −2k [HP B.2.1, Claim 5].
 
     Over the biases of Lemma B.4 it is −2χ_S, not 2χ_S, and 6 at s_x = k.
     """
-    _check_even("printed_layer", k)
+    check_even("printed_layer", k)
     signs = (-1.0) ** (np.arange(1, k - 1) + 1)
     return k * np.concatenate([8 * signs, [6.0, -2.0]])
 
 
 def parity_layer(k: int) -> Floats:
-    """Give the second layer that makes 2χ_S of k rising neurons and one falling, shape (k + 1,).
+    """Return the second layer that makes 2χ_S of k rising neurons and one falling, shape (k + 1,).
 
     Over the biases of Lemma B.5, then the twin of the last: 8k (−1)^{i+1} for i < k, 2 − 4k for
     i = k, and 2 for the twin. Its entries are at most 8k and its norm at most 8k√k, as the text
     says of its own.
     """
-    _check_even("parity_layer", k)
+    check_even("parity_layer", k)
     signs = (-1.0) ** (np.arange(1, k) + 1)
     return np.concatenate([8 * k * signs, [2.0 - 4 * k, 2.0]])
 
 
-def least_hinge_loss(features: Floats, parity: Floats, chance: Floats) -> float:
-    """Give the least expected hinge loss of any second layer without a bias, by linear program.
-
-    `features` has a row for each kind of input, whose parity and probability the others give.
-    """
-    from scipy.optimize import linprog  # slow to import
-
-    margins = parity[:, None] * features
-    rows, columns = margins.shape
-    # Variables: the second layer, then one slack for each row, with margin + slack ≥ 1.
-    found = linprog(
-        np.concatenate([np.zeros(columns), chance]),
-        A_ub=-np.hstack([margins, np.eye(rows)]),
-        b_ub=-np.ones(rows),
-        bounds=[(None, None)] * columns + [(0, None)] * rows,
-        method="highs",
-    )
-    return float(found.fun)
-
-
 def network_loss(k: int, signs: NDArray[np.int64], biases: Floats) -> float:
-    """Give the least hinge loss over the features of whole pairs, as n → ∞.
+    """Return the least hinge loss over the features of whole pairs, as n → ∞.
 
     `signs` are the pairs' weights on S, shape (pair, k), whether good or not; `biases` (pair,).
     """
-    bits = np.arange(2**k)[:, None] >> np.arange(k) & 1
-    x = 1.0 - 2.0 * bits  # (input, k)
+    x = all_signs(k).astype(np.float64)  # (input, k)
     sums = x @ np.asarray(signs, np.float64).T / (2 * k)  # (input, pair)
     features = np.maximum(np.hstack([sums + biases, -sums + biases]), 0)
     return least_hinge_loss(features, np.prod(x, axis=1), np.full(2**k, 2.0**-k))
@@ -171,16 +136,16 @@ def network_loss(k: int, signs: NDArray[np.int64], biases: Floats) -> float:
 
 
 def good_pair_chance(k: int) -> Fraction:
-    """Give the probability that a pair has equal signs on S and a given bias, 2^{1−k} / (2k − 1).
+    """Return the probability that a pair has equal signs on S and a given bias, 2^{1−k} / (2k − 1).
 
     One of its neurons is then good. Printed is 1 / k2^{k−1}, about twice as much.
     """
-    _check_even("good_pair_chance", k)
+    check_even("good_pair_chance", k)
     return Fraction(1, (2 * k - 1) * 2 ** (k - 1))
 
 
 def chance_of_all_biases(width: int, k: int) -> float:
-    r"""Give the probability that each of the k biases has a good pair, among width / 2 pairs.
+    r"""Return the probability that each of the k biases has a good pair, among width / 2 pairs.
 
     :math:`\sum_j (-1)^j \binom{k}{j} (1 - jp)^{r/2}` with p from `good_pair_chance`.
     """
@@ -190,19 +155,19 @@ def chance_of_all_biases(width: int, k: int) -> float:
 
 
 def width_for_all_biases(k: int, delta: float, *, version: Version = "proved") -> int:
-    r"""Give the width that has a good pair for every bias with probability 1 − δ [HP Lemma B.5].
+    r"""Return the width that has a good pair for every bias with probability 1 − δ [HP Lemma B.5].
 
     Printed is :math:`k 2^k \log(k/\delta)`, from twice the chance of a good pair; the proof gives
     :math:`(2k - 1) 2^k \log(k/\delta)`.
     """
-    _check_probability(delta=delta)
+    check_probability(delta=delta)
     factor = {"printed": k, "proved": 2 * k - 1}[version]
     width = math.ceil(math.ldexp(factor, k) * math.log(k / delta))
     return width + width % 2
 
 
 def representing_share(k: int, width: int, *, draws: int, rng: np.random.Generator) -> float:
-    """Give the share of drawn networks whose features make the parity exactly, as n → ∞.
+    """Return the share of drawn networks whose features make the parity exactly, as n → ∞.
 
     More than `chance_of_all_biases`: a neuron with mixed signs on S serves as well as a good one.
     """
@@ -219,20 +184,20 @@ def representing_share(k: int, width: int, *, draws: int, rng: np.random.Generat
 
 
 def least_bits(k: int, epsilon: float) -> int:
-    """Give the fewest bits for which the proof says anything: n − k > 32 k² (k − 1)² log(2k/ε).
+    """Return the fewest bits for which the proof says anything: n − k > 32 k² (k − 1)² log(2k/ε).
 
     Then the irrelevant weights shift the second layer's output by less than 1 with probability
     1 − ε, by Hoeffding's inequality. The text has 2^11 k^4 log(2k/ε) times unknown constants, for
     an inequality whose exponent is 4 times too large.
     """
-    _check_probability(epsilon=epsilon)
+    check_probability(epsilon=epsilon)
     log = math.log(2 * k / epsilon)
     bits = k + math.floor(32 * k**2 * (k - 1) ** 2 * log) + 1
     return bits + 1 - bits % 2
 
 
 def gradient_precision(n: int, k: int, epsilon: float, *, version: Version = "proved") -> float:
-    r"""Give the precision τ of the first gradient that suffices [HP Lemma B.4].
+    r"""Return the precision τ of the first gradient that suffices [HP Lemma B.4].
 
     Parameters
     ----------
@@ -251,7 +216,7 @@ def gradient_precision(n: int, k: int, epsilon: float, *, version: Version = "pr
     tau : float
         0 where n is too small for any precision to suffice (`least_bits`).
     """
-    _check_probability(epsilon=epsilon)
+    check_probability(epsilon=epsilon)
     inside, outside = (float(value) for value in first_gradient(n, k))
     log = math.log(2 * k / epsilon)
     if version == "printed":
@@ -261,7 +226,7 @@ def gradient_precision(n: int, k: int, epsilon: float, *, version: Version = "pr
 
 
 def gradient_samples(n: int, width: int, *, tau: float, delta: float) -> int:
-    r"""Give the batch :math:`2 \log(4nr/\delta) / \tau^2` of the first step [HP Lemma B.5].
+    r"""Return the batch :math:`2 \log(4nr/\delta) / \tau^2` of the first step [HP Lemma B.5].
 
     Every derivative is then within τ of its mean with probability 1 − δ, by Hoeffding's inequality
     for n r + r terms in [−1, 1].
@@ -272,7 +237,7 @@ def gradient_samples(n: int, width: int, *, tau: float, delta: float) -> int:
             f"gradient_samples: tau={tau}. Give a precision above 0; n may be too small, see "
             "least_bits."
         )
-    _check_probability(delta=delta)
+    check_probability(delta=delta)
     return math.ceil(2 * math.log(4 * n * width / delta) / tau**2)
 
 
@@ -308,7 +273,7 @@ def theorem55_sizes(n: int, k: int, *, epsilon: float, version: Version = "prove
     -------
     sizes : OneStepSizes
     """
-    _check_probability(epsilon=epsilon)
+    check_probability(epsilon=epsilon)
     width = width_for_all_biases(k, epsilon / 8, version=version)
     tau = gradient_precision(n, k, epsilon / (64 * k**2 * n), version=version)
     power = {"printed": 9, "proved": 12}[version]
@@ -323,83 +288,13 @@ def theorem55_sizes(n: int, k: int, *, epsilon: float, version: Version = "prove
     )
 
 
-# Reading S off the first gradient
-
-
-def gap_samples(n: int, k: int, *, delta: float) -> int:
-    r"""Give a sample whose gradient shows S with probability 1 − δ [HP Prop. B.7].
-
-    :math:`8 \log(2n/\delta) / \gamma^2` for the gap γ of `first_gradient`: then every entry is
-    within γ/2 of its mean, and those of S are the largest.
-    """
-    _check_probability(delta=delta)
-    inside, outside = first_gradient(n, k)
-    return math.ceil(8 * math.log(2 * n / delta) / float(inside - outside) ** 2)
-
-
-def top_k_trials(
-    n: int, k: int, sample_sizes: Sequence[int], *, trials: int, rng: np.random.Generator
-) -> Floats:
-    """Say for each trial and sample size whether S has the k largest entries of the gradient.
-
-    The gradient is a single neuron's, on a sample of the rising `sample_sizes`, nested within a
-    trial. Its signs are all +1: flipping inputs changes no modulus. Shape (trial, size), 1 or 0.
-    """
-    check_whole("top_k_trials", 1, trials=trials)
-    _check_sizes(n, k)
-    sizes = np.asarray(sample_sizes)
-    if sizes.size == 0 or sizes[0] < 1 or np.any(np.diff(sizes) <= 0):
-        raise UserError(
-            f"top_k_trials: sample_sizes={list(sample_sizes)}. Give rising sizes, from 1 on."
-        )
-    start = UnderSparse(n=n, k=k, s=0)  # no weight above the others: a majority
-    found = np.zeros((trials, len(sizes)))
-    for trial in range(trials):
-        total = np.zeros(n)
-        for column, more in enumerate(np.diff(sizes, prepend=0)):
-            total += label_sums(start, int(more), rng)
-            found[trial, column] = np.abs(total[:k]).min() > np.abs(total[k:]).max()
-    return found
-
-
-def predicted_top_k(n: int, k: int, sample_size: float) -> float:
-    """Predict the mean of `top_k_trials`, the gradient's entries taken for independent normals."""
-    from scipy.special import ndtr  # slow to import
-
-    means = [float(value) for value in first_gradient(n, k)]
-    spreads = [math.sqrt((0.5 - mean**2) / sample_size) for mean in means]
-    t = np.linspace(0, means[0] + 9 * spreads[0], 4001)
-
-    def within(mean: float, spread: float, bound: Floats) -> Floats:
-        chance: Floats = ndtr((bound - mean) / spread) - ndtr((-bound - mean) / spread)
-        return chance
-
-    smallest = 1 - (1 - within(means[0], spreads[0], t)) ** k  # of S, its distribution function
-    middle = (t[1:] + t[:-1]) / 2
-    others = within(means[1], spreads[1], middle) ** (n - k)
-    return float(np.sum(np.diff(smallest) * others))
-
-
-def predicted_top_k_size(n: int, k: int, *, goal: float = 0.5) -> float:
-    """Give the m at which `predicted_top_k` reaches `goal`."""
-    _check_probability(goal=goal)
-    high = 1.0
-    while predicted_top_k(n, k, high) < goal:
-        high *= 2
-    low = high / 2
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if predicted_top_k(n, k, middle) >= goal else (middle, high)
-    return high
-
-
 # Fixed features
 
 
 def kernel_limit(
     n: int, k: int, dimension: int, radius: float, *, version: Version = "printed"
 ) -> float:
-    r"""Give the hinge loss 1 − ε that fixed features exceed on some parity [HP Thm 5.6].
+    r"""Return the hinge loss 1 − ε that fixed features exceed on some parity [HP Thm 5.6].
 
     Parameters
     ----------
@@ -429,22 +324,10 @@ def kernel_limit(
     return max(0.0, 1 - radius * math.sqrt(features / math.comb(n, k)))
 
 
-def _check_even(owner: str, k: int) -> None:
-    check_whole(owner, 2, k=k)
-    if k % 2:
-        raise UserError(f"{owner}: k={k} is odd, where the gradient shows nothing. Give an even k.")
-
-
 def _check_sizes(n: int, k: int) -> None:
-    _check_even("one_step", k)
+    check_even("one_step", k)
     if not isinstance(n, int) or n % 2 == 0 or n <= k:
         raise UserError(
             f"one_step: n={n}, k={k}. Give an odd number of bits above k: with an even one the "
             "neurons are no majorities."
         )
-
-
-def _check_probability(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise UserError(f"{name}={value}. Give a number between 0 and 1.")

@@ -6,14 +6,16 @@ Each bound has the version that is printed and, where that fails, one that the p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
-from petridish.theory.hidden.polynet_flow import PLATEAU, Flow, products_of_others, start_weights
+from petridish.theory.closed_form import products_of_others
+from petridish.theory.hidden.polynet_flow import PLATEAU, Flow, start_weights
+from petridish.theory.smallest import steps_solving
 
 Floats = NDArray[np.float64]
 Version = Literal["printed", "proved"]
@@ -59,7 +61,7 @@ def lemma_b9(
         Printed are :math:`\mathrm{erf}(|v| / \|u\| \sqrt 2) + c \|u\|_\infty / \|u\|_2^3` and
         :math:`2 \sum \exp(-v^2 / \|u\|^2)`, and neither holds. Berry and Esseen's term is
         :math:`2 c \sum |u_j|^3 / \|u\|_2^3` for the two sides of an interval: of the order
-        n'^{−1/2}, not n'^{−3/2}. Hoeffding's is :math:`\exp(-v^2 / 2\|u\|^2)`, once a block.
+        n'^{−1/2}, not n'^{−3/2}. Hoeffding's is :math:`\exp(-v^2 / 2\|u\|^2)`, once per block.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def plateau_bound(
     Returns
     -------
     bound : float
-        0 where b is at most 1: then nothing is said.
+        0 where b is at most 1: the proof then gives no bound.
     """
     check_whole("plateau_bound", 3, k=k)
     check_whole("plateau_bound", 2, block=block)
@@ -112,18 +114,18 @@ def plateau_bound(
 
 
 def plateau_constant(k: int, block: int, *, error: float = PLATEAU) -> float:
-    r"""Give :math:`(1 - T(\epsilon) / T(0)) \, n'^{k/2 - 1}` of the all-ones start, exactly.
+    r"""Return :math:`(1 - T(\epsilon) / T(0)) \, n'^{k/2 - 1}` of the all-ones start, exactly.
 
     [HP Thm 5.7] says that it stays bounded as n' grows. Its limit is
     :math:`(\sqrt2\, \mathrm{erf}^{-1}((1 - 2\epsilon)^{1/k}))^{2-k}`: 2.88, 4.16, 4.43 for k = 3,
-    4, 5 and ε = 0.49; around it, it wobbles, as the sums of a block are whole numbers.
+    4, 5 and ε = 0.49; it fluctuates around the limit, as the sums of a block are whole numbers.
     """
     flow = Flow(start_weights("ones", k, block))
     return float(flow.remainder(error) * block ** (k / 2 - 1))
 
 
 def plateau_limit(k: int, *, error: float = PLATEAU) -> float:
-    """Give the limit of `plateau_constant` for n' → ∞."""
+    """Return the limit of `plateau_constant` for n' → ∞."""
     from scipy.special import erfinv  # slow to import
 
     deviations = math.sqrt(2) * float(erfinv((1 - 2 * error) ** (1 / k)))
@@ -136,7 +138,7 @@ def plateau_limit(k: int, *, error: float = PLATEAU) -> float:
 def theorem58_steps(
     block: int, k: int, *, epsilon: float, delta: float, version: Version = "proved"
 ) -> int:
-    r"""Give the steps after which SGD has an error of at most ε [HP Thm 5.8], from ±1 weights.
+    r"""Return the steps after which SGD has an error of at most ε [HP Thm 5.8], from ±1 weights.
 
     Parameters
     ----------
@@ -164,10 +166,7 @@ def theorem58_steps(
     if version == "proved":
         constant = 12 * math.log(k / epsilon)
     factor = constant * float(3 * block - 2) ** (2 * k - 1)
-    steps = factor
-    for _ in range(200):  # contracts, since the derivative factor / T is below 1
-        steps = factor * math.log(2 * k * block * steps / delta)
-    return math.ceil(steps)
+    return steps_solving(factor, math.log(2 * k * block / delta))
 
 
 def adaptive_rates(weights: Floats, steps: int, *, delta: float) -> Floats:
@@ -182,8 +181,32 @@ def adaptive_rates(weights: Floats, steps: int, *, delta: float) -> Floats:
     k, block = weights.shape[-2:]
     products = products_of_others(np.abs(weights).sum(axis=-1))
     root = math.sqrt(2 * steps * math.log(2 * k * block * steps / delta))
-    rates: Floats = 1 / (2 * root * products)
-    return rates
+    return 1 / (2 * root * products)
+
+
+def adaptive_path(
+    weights: Floats,
+    steps: int,
+    *,
+    delta: float,
+    rng: np.random.Generator,
+) -> Iterator[tuple[int, Floats]]:
+    """Run [HP Thm 5.8]'s SGD with B = 1 on fresh examples, many runs at once.
+
+    `weights` has the shape (run, k, n'). Yields the steps taken and the weights, every thousand
+    steps and at the end.
+    """
+    moved = np.array(weights, np.float64)
+    runs, k, block = moved.shape
+    root = math.sqrt(2 * steps * math.log(2 * k * block * steps / delta))
+    for start in range(0, steps, _CHUNK):
+        chunk = (min(_CHUNK, steps - start), runs, k, block)
+        for x in 1.0 - 2.0 * rng.integers(0, 2, size=chunk):
+            label = np.prod(x[:, :, 0], axis=1, keepdims=True)
+            # The rates of `adaptive_rates` divide every factor of the gradient by its ‖w_l‖₁.
+            parts = (moved * x).sum(axis=-1) / np.abs(moved).sum(axis=-1)
+            moved += (label / (2 * root) * products_of_others(parts))[:, :, None] * x
+        yield start + chunk[0], moved.copy()
 
 
 def adaptive_sgd(
@@ -193,17 +216,35 @@ def adaptive_sgd(
     delta: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Run [HP Thm 5.8]'s SGD with B = 1 on fresh examples, many runs at once.
-
-    `weights` has the shape (run, k, n'); the weights after the last step are returned.
-    """
-    moved = np.array(weights, np.float64)
-    runs, k, block = moved.shape
-    for start in range(0, steps, _CHUNK):
-        chunk = (min(_CHUNK, steps - start), runs, k, block)
-        for x in 1.0 - 2.0 * rng.integers(0, 2, size=chunk):
-            label = np.prod(x[:, :, 0], axis=1, keepdims=True)
-            others = products_of_others((moved * x).sum(axis=-1))
-            rates = adaptive_rates(moved, steps, delta=delta)
-            moved += (rates * label * others)[:, :, None] * x
+    """Return the weights after the last step of `adaptive_path`, of which there is at least one."""
+    check_whole("adaptive_sgd", 1, steps=steps)
+    *_, (_, moved) = adaptive_path(weights, steps, delta=delta, rng=rng)
     return moved
+
+
+def claim_b12(
+    block: int, k: int, taken: int, steps: int, *, delta: float, version: Version = "proved"
+) -> float:
+    r"""Return what the relevant weights are at least, by size, after `taken` of T steps.
+
+    Parameters
+    ----------
+    block, k : int
+        Bits of a block (n'), and blocks.
+    taken, steps : int
+        Steps taken, t − 1 in the text, and T, by which the rate is chosen.
+    delta : float
+        Probability of failure, given a positive product at the start.
+    version : {"proved", "printed"}, default="proved"
+        Printed is :math:`\frac12 + \frac{1}{4\sqrt2} (3n' - 2)^{1-k} \sqrt{(t - 1) /
+        \log(nT/\delta)}` [HP Claim B.12], the growth under a rate that falls like
+        :math:`1/\sqrt t`. Under the theorem's rate, which does not fall, the proof gives
+        :math:`\frac12 (1 + (3n' - 2)^{1-k} (t - 1) / \sqrt{2 T L})`, which is less at first and
+        more at the end.
+    """
+    share = float(3 * block - 2) ** (1 - k)
+    if version == "printed":
+        log = math.log(k * block * steps / delta)
+        return 0.5 + share * math.sqrt(taken / log) / (4 * math.sqrt(2))
+    log = math.log(2 * k * block * steps / delta)
+    return 0.5 * (1 + share * taken / math.sqrt(2 * steps * log))

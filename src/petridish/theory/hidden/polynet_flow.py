@@ -5,8 +5,8 @@ here, since all bits of a block are alike. The population gradient is −Π_{j�
 weight v_i = w_{i,1} and 0 at all others, so gradient flow is v_i' = Π_{j≠i} v_j.
 
 All v_i² rise by the same amount. Let r be the weight that is smallest in modulus, with the sign of
-the product of all. Then r' = Π |other v_j| > 0 and v_j² = d_j + r² with constants d_j ≥ 0: r is a
-clock that never turns back, also where the product starts below 0, and
+the product of all. Then r' = Π |other v_j| > 0 and v_j² = d_j + r² with constants d_j ≥ 0: r only
+grows, also where the product starts below 0, and serves as a clock:
 
     t(r) = ∫ Π_{j ≠ smallest} (d_j + s²)^{−1/2} ds   from r(0) to r.
 
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.theory.closed_form import products_of_others
 
 Floats = NDArray[np.float64]
 Start = Literal["ones", "signs", "gaussian"]
@@ -66,9 +67,8 @@ class SignSum:
         # The more weights there are, the sooner the terms vanish, as a Gaussian's would.
         self._orders = np.arange(1, 1 + (_FREQUENCIES if count < 64 else _FREQUENCIES // 4))
         self._angles = 2 * np.pi * self._orders / self._period
-        self._series = np.ones(len(self._orders))  # E cos(angle · sum) = Π cos(angle · u_j)
-        for size in self.sizes:
-            self._series *= np.cos(self._angles * size)
+        # E cos(angle · sum) = Π cos(angle · u_j)
+        self._series: Floats = np.cos(np.multiply.outer(self.sizes, self._angles)).prod(axis=0)
         if np.abs(self._series[len(self._orders) // 2 :]).max() > 0.1:
             raise UserError(
                 f"SignSum: {count} weights that lie on a lattice. Give weights of one modulus, at "
@@ -76,12 +76,12 @@ class SignSum:
             )
 
     def split(self, value: float) -> tuple[float, float, float]:
-        """Give the probabilities that value + sum is above 0, below 0, and 0."""
+        """Return the probabilities that value + sum is above 0, below 0, and 0."""
         below, at_most = self._distribution(-value)
         return 1 - at_most, below, at_most - below
 
     def _distribution(self, x: float) -> tuple[float, float]:
-        """Give the probabilities that the sum is below x, and that it is at most x."""
+        """Return the probabilities that the sum is below x, and that it is at most x."""
         if abs(x) > self.total:
             return (0.0, 0.0) if x < 0 else (1.0, 1.0)
         if self._equal:
@@ -104,7 +104,7 @@ class SignSum:
 
 
 def polynet_error(relevant: Sequence[float] | Floats, others: Sequence[SignSum]) -> float:
-    r"""Give the probability that sign f ≠ χ_S, an output of 0 being wrong, exactly.
+    r"""Return the probability that sign f ≠ χ_S, an output of 0 being wrong, exactly.
 
     Parameters
     ----------
@@ -166,18 +166,18 @@ class Flow:
 
     @property
     def learns(self) -> bool:
-        """Whether r ever passes 0: not from below it with two smallest weights of equal size."""
+        """Whether r ever passes 0; from below it does not if two weights are the smallest."""
         return self.position > 0 or int(np.sum(self._gaps == 0)) == 1
 
     def relevant(self, position: float) -> Floats:
-        """Give the relevant weights v_i where the clock stands at `position`."""
+        """Return the relevant weights v_i where the clock stands at `position`."""
         values: Floats = np.sign(self.start) * np.sqrt(self._gaps + position**2)
         if position * self.position < 0:  # the smallest weight has changed its sign
             values[self._least] *= -1
         return values
 
     def time(self, position: float, *, since: float | None = None) -> float:
-        """Give the time from the start, or from the position `since`, to `position`."""
+        """Return the time from the start, or from the position `since`, to `position`."""
         begin = self.position if since is None else since
         if position <= begin:
             return 0.0
@@ -196,7 +196,7 @@ class Flow:
         def slowness(s: float) -> float:
             return 1 / math.sqrt(math.prod([term + s * s for term in terms]))
 
-        # In pieces that end where the integrand changes its nature, so that none is overlooked.
+        # In pieces between the scales of the integrand, so that no peak is missed.
         marks = np.sqrt(gaps[gaps > 0])
         inner = sorted({*(-marks).tolist(), 0.0, *marks.tolist(), 10 * float(marks.max())})
         ends = [begin, *(mark for mark in inner if begin < mark < position), position]
@@ -213,7 +213,7 @@ class Flow:
         return math.inf if self.k == 2 else self.time(math.inf)
 
     def at(self, time: float) -> float:
-        """Give the position at a time before the blow-up."""
+        """Return the position at a time before the blow-up."""
         if not 0 <= time < self.blow_up:
             raise UserError(f"Flow: time={time}. Give a time from 0 to below {self.blow_up:.6g}.")
         from scipy.optimize import brentq  # slow to import
@@ -224,11 +224,11 @@ class Flow:
         return float(brentq(lambda r: self.time(r) - time, low, high, xtol=1e-14, rtol=1e-13))
 
     def error(self, position: float) -> float:
-        """Give the error at a position, an output of 0 being wrong."""
+        """Return the error at a position, an output of 0 being wrong."""
         return polynet_error(self.relevant(position), self.others)
 
     def _error_after(self, position: float) -> float:
-        """Give the error just after a position above 0, where no output is 0 any more."""
+        """Return the error just after a position above 0, where no output is 0 any more."""
         values = np.abs(self.relevant(position))
         odd = 1.0
         for value, rest in zip(values, self.others, strict=True):
@@ -236,9 +236,9 @@ class Flow:
         return (1 - odd) / 2
 
     def reaches(self, error: float) -> float:
-        """Give the position from which on the error is at most `error`, below ½; maybe never.
+        """Return the first position from which the error is at most `error`, below ½, or ∞.
 
-        The error never rises, but for moments at which some output is 0; those are passed over.
+        The error never rises except at moments when some output is 0; these are ignored.
         """
         if not 0 <= error < 0.5:
             raise UserError(f"Flow: error={error}. Give an error from 0 to below 0.5.")
@@ -261,7 +261,7 @@ class Flow:
         return high
 
     def time_to(self, error: float) -> float:
-        """Give T(ε): the first time from which on the error is at most `error` [HP Thm 5.7].
+        """Return T(ε): the time from which the error stays at most `error` [HP Thm 5.7].
 
         The appendix's T(α) is the last time with an error of at least α; T(0) would then be the end
         of the flow, a little later than here.
@@ -270,7 +270,7 @@ class Flow:
         return math.inf if math.isinf(position) else self.time(position)
 
     def remainder(self, error: float = PLATEAU) -> float:
-        """Give 1 − T(ε) / T(0): the share of the time to zero error that is spent below ε.
+        """Return 1 − T(ε) / T(0): the share of the time to zero error that is spent below ε.
 
         The difference is integrated, not subtracted, so that a tiny share keeps its digits.
         """
@@ -279,12 +279,8 @@ class Flow:
             return math.nan
         return self.time(last, since=max(first, self.position)) / self.time(last)
 
-    def plateau_share(self, error: float = PLATEAU) -> float:
-        """Give T(ε) / T(0); NaN where the flow never learns, or has nothing to learn."""
-        return 1 - self.remainder(error)
-
     def curve(self, points: int = 200) -> tuple[Floats, Floats]:
-        """Give times and errors from the start to just after the last mistake, for drawing.
+        """Return times and errors from the start to just after the last mistake, for drawing.
 
         The points lie evenly in the logarithm of the growing weights.
         """
@@ -334,7 +330,7 @@ def integrate_flow(
 
 
 def all_ones_weight(k: int, time: float) -> float:
-    """Give v(t) from the all-ones start: (1 − (k − 2) t)^{−1/(k − 2)}, or e^t for k = 2."""
+    """Return v(t) from the all-ones start: (1 − (k − 2) t)^{−1/(k − 2)}, or e^t for k = 2."""
     check_whole("all_ones_weight", 2, k=k)
     if k == 2:
         return math.exp(time)
@@ -347,8 +343,8 @@ def population_descent(
 ) -> Floats:
     """Take steps of gradient descent on the population's correlation loss.
 
-    Gives the relevant weights before every step and after the last, shape (steps + 1, k); weights
-    beyond the range of numbers are infinite. The other weights stay as they are.
+    Returns the relevant weights before every step and after the last, shape (steps + 1, k); weights
+    that overflow are infinite. The other weights do not change.
     """
     check_whole("population_descent", 0, steps=steps)
     path = np.empty((steps + 1, len(np.asarray(weights))))
@@ -358,12 +354,3 @@ def population_descent(
             moved = path[step] + rate * products_of_others(path[step])
             path[step + 1] = np.where(np.isnan(moved), path[step], moved)
     return path
-
-
-def products_of_others(v: Floats) -> Floats:
-    """Give Π_{j≠i} v_j for every i of the last axis, without dividing."""
-    one = np.ones_like(v[..., :1])
-    before = np.concatenate([one, np.cumprod(v[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([np.cumprod(v[..., :0:-1], axis=-1)[..., ::-1], one], axis=-1)
-    products: Floats = before * after
-    return products

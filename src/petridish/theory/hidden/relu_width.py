@@ -39,7 +39,8 @@ def parity_relus(k: int) -> tuple[Ints, Ints, Ints]:
     """Return w, b and u of a network without output bias that is the parity of k bits, exactly.
 
     It has k + 1 neurons for k ≤ 3, four for k = 4 and k − 1 from 5 on: the fewest of
-    neurons that see s alone, and for k ≤ 5 the fewest of all (docs/theory-hidden.md, «Widths»).
+    neurons that see s alone, and for k ≤ 5 the fewest of all
+    (docs/reference/theory-hidden.md in the repository, «Widths»).
 
     One bit more takes one neuron more: with it s is s' + 1, −f(s' + 1) is right but for the new
     value s' = k + 1, where it is −3, and 2 relu(s' − k + 1) is 4 there and 0 at all others.

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
+from petridish.theory.checks import check_even
 from petridish.theory.majority import half_coefficient, majority_coefficient, step_coefficient
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ def population_gradient(
     regime: Regime,
     at_zero: int | Fraction = 0,
 ) -> Floats:
-    r"""Give E[∂h/∂w_i · χ_S] for every bit i, for a good neuron or a bad one.
+    r"""Return E[∂h/∂w_i · χ_S] for every bit i, for a good neuron or a bad one.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def population_gradient(
 
 
 def _entry(n: int, s: int, t: int, rest: int, regime: Regime, at_zero: int | Fraction) -> Fraction:
-    """Give E[relu' · χ_T] for a set T with t elements in S' and `rest` outside."""
+    """Return E[relu' · χ_T] for a set T with t elements in S' and `rest` outside."""
     if regime == "over-sparse":
         return Fraction(0) if rest else step_coefficient(s, t, at_zero=at_zero)
     tied = half_coefficient(s, t) * step_coefficient(n - s, rest, at_zero=at_zero)
@@ -79,13 +80,13 @@ def _entry(n: int, s: int, t: int, rest: int, regime: Regime, at_zero: int | Fra
 
 
 def over_sparse_constants(k: int, s: int) -> tuple[Fraction, Fraction]:
-    r"""Give :math:`C_{k,s}` and :math:`c_{k,s}` of a good over-sparse neuron [PF Lemma 8].
+    r"""Return :math:`C_{k,s}` and :math:`c_{k,s}` of a good over-sparse neuron [PF Lemma 8].
 
     ½ Maj_s(k − 1) for the bits of S, ½ Maj_s(k + 1) for the other ones of the neuron (0 where
     s = k and there are none). Their ratio |c| / |C| is (k − 1) / (s − k) for odd s and
     (k − 1) / (s − k + 1) for even s.
     """
-    _check_even("over_sparse_constants", k)
+    check_even("over_sparse_constants", k)
     if s < k:
         raise UserError(f"s={s} is below k={k}: no neuron holds S. Give s of at least k.")
     relevant = majority_coefficient(s, k - 1, tie=0) / 2
@@ -94,13 +95,13 @@ def over_sparse_constants(k: int, s: int) -> tuple[Fraction, Fraction]:
 
 
 def under_sparse_constants(n: int, k: int, s: int) -> tuple[Fraction, Fraction]:
-    r"""Give the gradient on S ∖ S' and outside S of a good under-sparse neuron [PF Lemma 20].
+    r"""Return the gradient on S ∖ S' and outside S of a good under-sparse neuron [PF Lemma 20].
 
     :math:`\xi = \frac12 \widehat{\mathrm{Half}}_s(s)\, \widehat{\mathrm{Maj}}_{n-s}(k - s \mp 1)`.
     Their ratio is (n − k) / (k − s − 1) for odd n, with n − k + 1 above for even n; the printed
     one has n − s there.
     """
-    _check_even("under_sparse_constants", k)
+    check_even("under_sparse_constants", k)
     if s % 2 or not 0 <= s < k < n:
         raise UserError(f"n={n}, k={k}, s={s}. Give an even s with 0 ≤ s < k < n.")
     tied = half_coefficient(s, s) / 2
@@ -116,9 +117,3 @@ def _bits(name: str, bits: Collection[int], n: int) -> frozenset[int]:
             f"{name}: the bits {outside} lie outside 0 … {n - 1}. Raise n or choose lower bits."
         )
     return chosen
-
-
-def _check_even(owner: str, k: int) -> None:
-    check_whole(owner, 2, k=k)
-    if k % 2:
-        raise UserError(f"{owner}: k={k} is odd, where the constants are 0. Give an even k.")

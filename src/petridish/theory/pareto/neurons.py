@@ -11,10 +11,12 @@ import math
 from fractions import Fraction
 
 from petridish.errors import UserError, check_whole
+from petridish.theory.checks import check_probability
+from petridish.theory.smallest import first_true
 
 
 def good_chance(n: int, k: int, s: int) -> Fraction:
-    r"""Give the probability that an s-sparse neuron is good.
+    r"""Return the probability that an s-sparse neuron is good.
 
     :math:`\binom{n-k}{s-k} / \binom{n}{s}` for s ≥ k [PF Lemma 7], and
     :math:`\binom{k}{s} / \binom{n}{s}` for s < k [PF Theorem 21]; they agree at s = k.
@@ -27,7 +29,7 @@ def good_chance(n: int, k: int, s: int) -> Fraction:
 
 
 def lemma7_bound(n: int, k: int, s: int) -> Fraction:
-    """Give the lower bound (s / 2n)^k on `good_chance` [PF Lemma 7].
+    """Return the lower bound (s / 2n)^k on `good_chance` [PF Lemma 7].
 
     Stated for s > 4k, where it holds. Beyond the lemma: it holds for every s ≥ 2(k − 1), where each
     factor (s − i) / (n − i) is at least s / 2n, and for k ≤ 5 for every s ≥ k; from k = 6 on it
@@ -39,7 +41,7 @@ def lemma7_bound(n: int, k: int, s: int) -> Fraction:
 
 
 def chance_of_good(draws: int, chance: float, *, wanted: int = 1) -> float:
-    r"""Give the probability that at least `wanted` of `draws` independent neurons are good.
+    r"""Return the probability that at least `wanted` of `draws` independent neurons are good.
 
     Parameters
     ----------
@@ -69,50 +71,39 @@ def chance_of_good(draws: int, chance: float, *, wanted: int = 1) -> float:
 
 
 def draws_for_good(chance: float, probability: float, *, wanted: int = 1) -> int:
-    """Give the fewest draws that hold `wanted` good neurons with at least `probability`."""
+    """Return the fewest draws that hold `wanted` good neurons with at least `probability`."""
     if not 0 < chance <= 1 or not 0 <= probability < 1:
         raise UserError(
             f"draws_for_good: chance={chance}, probability={probability}. "
             "Give a chance above 0 and a probability below 1."
         )
-    high = max(wanted, 1)
-    while chance_of_good(high, chance, wanted=wanted) < probability:
-        high *= 2
-    low = 0  # the answer lies in (low, high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if chance_of_good(middle, chance, wanted=wanted) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
+    enough = first_true(
+        lambda draws: chance_of_good(draws, chance, wanted=wanted) >= probability, largest=2**62
+    )
+    assert enough is not None  # any chance above 0 is met in the end
+    return enough
 
 
 def lemma15_width(n: int, k: int, s: int, delta: float) -> int:
-    r"""Give the printed width :math:`20 k (2n/s)^k \log(2k/\delta)` [PF Lemma 15]."""
-    _check_delta(delta)
+    r"""Return the printed width :math:`20 k (2n/s)^k \log(2k/\delta)` [PF Lemma 15]."""
+    check_probability(delta=delta)
     return math.ceil(20 * k * float(1 / lemma7_bound(n, k, s)) * math.log(2 * k / delta))
 
 
 def good_init_width(n: int, k: int, s: int, delta: float) -> int:
-    r"""Give a width that makes an initialisation good with probability at least 1 − δ.
+    r"""Return a width that makes an initialisation good with probability at least 1 − δ.
 
     Lemma 15 with the exact chance p of a good neuron in place of its bound, and with k/2 biases:
     at :math:`r \ge 10 k \log(k/\delta) / p` every bias has between half and 3/2 of the expected
     rp/k good neurons, by the two Chernoff bounds exp(−μ/8) and exp(−μ/10).
     """
-    _check_delta(delta)
+    check_probability(delta=delta)
     return math.ceil(10 * k * math.log(k / delta) / float(good_chance(n, k, s)))
 
 
 def chance_within(draws: int, chance: float, *, low: float, high: float) -> float:
-    """Give the probability that the number of good neurons among `draws` lies in [low, high]."""
+    """Return the probability that the number of good neurons among `draws` lies in [low, high]."""
     first, last = max(0, math.ceil(low)), math.floor(high)
     return chance_of_good(draws, chance, wanted=first) - chance_of_good(
         draws, chance, wanted=last + 1
     )
-
-
-def _check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise UserError(f"delta={delta}. Give a probability of failure between 0 and 1.")

@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError, check_whole
+from petridish.errors import UserError
 from petridish.theory.pareto.under_sparse import Threshold, UnderSparse
+from petridish.theory.parity_step import nested_trials
+from petridish.theory.smallest import crossing, first_size
 
 Floats = NDArray[np.float64]
 
@@ -20,8 +22,6 @@ Floats = NDArray[np.float64]
 # entry lands on its side of the threshold, the mean of that on S ∖ S' and that outside S.
 Found = Literal["set", "bit"]
 _GOAL: dict[Found, float] = {"set": 0.5, "bit": 0.9}  # the value whose sample size is asked for
-
-_CHUNK = 2**21  # signs drawn at a time: a few megabytes
 
 
 def recovery_trials(
@@ -33,7 +33,7 @@ def recovery_trials(
     threshold: Threshold = "midway",
     found: Found = "set",
 ) -> Floats:
-    """Say for each trial and sample size whether a good neuron's truncated gradient finds S.
+    """Return whether a good neuron's truncated gradient finds S, by trial and sample size.
 
     Parameters
     ----------
@@ -52,44 +52,18 @@ def recovery_trials(
     found : array, shape (trial, size)
         1 where S is found and 0 elsewhere, or the share of entries on their side («bit»).
     """
-    check_whole("recovery_trials", 1, trials=trials)
-    sizes = np.asarray(sample_sizes)
-    if sizes.size == 0 or sizes[0] < 1 or np.any(np.diff(sizes) <= 0):
-        raise UserError(
-            f"recovery_trials: sample_sizes={list(sample_sizes)}. Give rising sizes, from 1 on."
-        )
     k, s = recipe.k, recipe.s
     cut, direction = recipe.threshold(threshold), np.sign(recipe.relevant)
-    results = np.empty((trials, len(sizes)))
-    for trial in range(trials):
-        total = np.zeros(recipe.n)
-        for column, more in enumerate(np.diff(sizes, prepend=0)):
-            total += label_sums(recipe, int(more), rng)
-            gradient = direction * total / sizes[column]
-            right = np.abs(gradient) <= cut
-            right[s:k] = gradient[s:k] > cut
-            both_sides = (right[s:k].mean() + right[k:].mean()) / 2
-            results[trial, column] = right.all() if found == "set" else both_sides
-    return results
 
+    def finds(total: Floats, size: int) -> float:
+        gradient = direction * total / size
+        right = np.abs(gradient) <= cut
+        right[s:k] = gradient[s:k] > cut
+        both_sides = (right[s:k].mean() + right[k:].mean()) / 2
+        return float(right.all() if found == "set" else both_sides)
 
-def label_sums(recipe: UnderSparse, examples: int, rng: np.random.Generator) -> Floats:
-    """Sum y · 1{neuron active} · x over fresh examples, shape (n,)."""
-    n, k, s = recipe.n, recipe.k, recipe.s
-    total = np.zeros(n)
-    rows = max(1, _CHUNK // n)
-    for start in range(0, examples, rows):
-        count = min(rows, examples - start)
-        octets = rng.integers(0, 256, size=-(-count * n // 8), dtype=np.uint8)
-        bits = np.unpackbits(octets)[: count * n].reshape(count, n).astype(np.float32)
-        # The bit 1 is the sign −1. All numbers are whole and below 2^24, so float32 is exact.
-        votes = n - 2 * (bits @ np.ones(n, np.float32))
-        # A one outvotes all of the rest; a tie goes to the positive bias.
-        votes += np.float32(n) * (s - 2 * bits[:, :s].sum(axis=1))
-        label = 1 - 2 * (bits[:, :k].sum(axis=1) % 2)
-        signed = label * (votes >= 0)
-        total += float(signed.sum()) - 2.0 * (signed @ bits)
-    return total
+    start = recipe.n, k, s
+    return nested_trials("recovery_trials", start, sample_sizes, finds, trials=trials, rng=rng)
 
 
 def recovery_curve(
@@ -102,7 +76,7 @@ def recovery_curve(
     *,
     threshold: Threshold = "midway",
 ) -> Floats:
-    """Give the share of trials that find S exactly, for each sample size; see `recovery_trials`."""
+    """Return the share of `recovery_trials` that find S exactly, for each sample size."""
     recipe = UnderSparse(n=n, k=k, s=s)
     results = recovery_trials(recipe, sample_sizes, trials=trials, rng=rng, threshold=threshold)
     share: Floats = results.mean(axis=0)
@@ -144,28 +118,20 @@ def predicted_recovery(
 def predicted_size(
     recipe: UnderSparse, *, threshold: Threshold = "midway", found: Found = "set"
 ) -> float:
-    """Give the m at which S is expected to be found: in half of the trials, or 90 % of the bits.
+    """Return the m at which S is expected to be found: in half of the trials, or 90 % of the bits.
 
     With the printed threshold the means of the irrelevant bits lie on it, so each is beyond it
     half of the time however large m is; there is no such m where n > k + 1, and this raises.
     """
-
-    def reached(m: float) -> bool:
-        return predicted_recovery(recipe, m, threshold=threshold, found=found) >= _GOAL[found]
-
-    high = 1.0
-    while not reached(high):
-        high *= 2
-        if high > 1e30:
-            raise UserError(
-                f"predicted_size: no sample is large enough at the {threshold} threshold. "
-                "Give threshold='midway'."
-            )
-    low = high / 2
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    size = first_size(
+        lambda m: predicted_recovery(recipe, m, threshold=threshold, found=found) >= _GOAL[found]
+    )
+    if math.isinf(size):
+        raise UserError(
+            f"predicted_size: no sample is large enough at the {threshold} threshold. "
+            "Give threshold='midway'."
+        )
+    return size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,39 +196,33 @@ def recovery_slope(
         grids.append(grid)
         expected.append(centre)
     goal = _GOAL[found]
-    measured = [_crossing(t, g, goal) for t, g in zip(tables, grids, strict=True)]
+    measured = [_found_at(t, g, goal) for t, g in zip(tables, grids, strict=True)]
     redrawn = np.empty((resamples, len(n_values)))
     for column, (table, grid) in enumerate(zip(tables, grids, strict=True)):
         for row in range(resamples):
-            redrawn[row, column] = _crossing(table[rng.integers(trials, size=trials)], grid, goal)
-    slopes = _log_slope(n_values, redrawn)
+            redrawn[row, column] = _found_at(table[rng.integers(trials, size=trials)], grid, goal)
+    slopes = log_slope(n_values, redrawn)
     low, high = np.quantile(slopes, [(1 - coverage) / 2, (1 + coverage) / 2])
     return Slope(
         n_values=tuple(n_values),
         sizes=tuple(measured),
-        slope=float(_log_slope(n_values, np.array([measured]))[0]),
+        slope=float(log_slope(n_values, np.array([measured]))[0]),
         low=float(low),
         high=float(high),
-        predicted=float(_log_slope(n_values, np.array([expected]))[0]),
+        predicted=float(log_slope(n_values, np.array([expected]))[0]),
         claimed=k - s - 1,
     )
 
 
-def _crossing(results: Floats, grid: NDArray[np.int64], goal: float) -> float:
-    """Find where the mean over trials reaches `goal`, linear in log m between grid points."""
+def _found_at(results: Floats, grid: NDArray[np.int64], goal: float) -> float:
+    """Find where the mean over trials reaches `goal`."""
     from scipy.optimize import isotonic_regression  # slow to import
 
-    # A sample's mean wobbles; its best rising fit does not cross early by chance.
-    share = isotonic_regression(results.mean(axis=0)).x
-    above = int(np.searchsorted(share, goal))
-    if above in (0, len(grid)):  # beyond the grid: its end, which understates a difference
-        return float(grid[min(above, len(grid) - 1)])
-    weight = (goal - share[above - 1]) / (share[above] - share[above - 1])
-    low, high = math.log(grid[above - 1]), math.log(grid[above])
-    return math.exp(low + weight * (high - low))
+    # A noisy mean may cross early by chance; its best rising fit does not.
+    return crossing(isotonic_regression(results.mean(axis=0)).x, grid, goal)
 
 
-def _log_slope(n_values: Sequence[int], sizes: Floats) -> Floats:
+def log_slope(n_values: Sequence[float], sizes: Floats) -> Floats:
     """Fit log size = a + slope · log n for each row of `sizes`."""
     centred = np.log(np.asarray(n_values, float))
     centred -= centred.mean()

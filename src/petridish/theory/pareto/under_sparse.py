@@ -2,8 +2,8 @@ r"""One truncated gradient step from the under-sparse initialisation [PF Theorem
 
 A neuron starts with s weights of 1 and n − s of ε. If its ones S' lie within the parity's set S,
 it is good: the gradient's entries on S ∖ S' are larger than all others, and a step that zeroes
-the small ones leaves weights on S alone, up to ε². Good neurons are *constructed* here, not waited
-for: the claim is about them, and how rare they are is `neurons.good_chance`.
+the small ones leaves weights on S alone, up to ε². Good neurons are *constructed* here, not
+drawn: the claim is about them, and `neurons.good_chance` is how likely one is.
 
 Inputs and initialisation treat all bits alike, so S is the first k bits, and S' its first s.
 """
@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
-from petridish.theory.pareto.gradients import population_gradient, under_sparse_constants
-from petridish.theory.pareto.over_sparse import parity_of_sum
+from petridish.theory.fourier import all_signs
+from petridish.theory.pareto.gradients import under_sparse_constants
+from petridish.theory.parity_step import parity_of_sum
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ class UnderSparse:
 
     @property
     def epsilon(self) -> float:
-        """The small weight ε, below 1 / (n − s): together these weights never outvote a one."""
+        """The small weight ε, below 1 / (n − s): the sum of these weights stays below 1."""
         return self.share / (self.n - self.s)
 
     @property
@@ -73,14 +74,14 @@ class UnderSparse:
         return np.arange(1 - self.k, self.k, 2) * self.epsilon / (2 * self.k)
 
     def threshold(self, kind: Threshold) -> float:
-        """Give the truncation γ: entries of at most this size become 0."""
+        """Return the truncation γ: entries of at most this size become 0."""
         if kind == "printed":
             return abs(self.irrelevant)
         return (abs(self.irrelevant) + abs(self.relevant)) / 2
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class ReluNetwork:
     """A 2-layer ReLU network f(x) = Σ u_i relu(w_i · x + b_i) + β."""
 
     weights: Floats  # (width, n)
@@ -89,40 +90,28 @@ class Network:
     output_bias: float = 0.0
 
     def __call__(self, x: Floats) -> Floats:
-        """Give f at the inputs x, shape (example, n)."""
+        """Return f at the inputs x, shape (example, n)."""
         hidden = np.maximum(x @ self.weights.T + self.biases, 0)  # (example, width)
-        output: Floats = hidden @ self.signs + self.output_bias
-        return output
+        return hidden @ self.signs + self.output_bias
 
 
-def random_network(recipe: UnderSparse, width: int, rng: np.random.Generator) -> Network:
-    """Draw the initialisation as printed: width/2 random neurons, each with a mirrored copy."""
-    check_whole("random_network", 2, width=width)
-    if width % 2:
-        raise UserError(f"random_network: width={width} is odd. Neurons come in pairs: give 2 r.")
-    half = width // 2
-    order = rng.permuted(np.tile(np.arange(recipe.n), (half, 1)), axis=1)
-    weights = np.where(order < recipe.s, 1.0, recipe.epsilon)
-    return _mirrored(weights, rng.choice(recipe.biases, half), rng.choice([-1.0, 1.0], half))
-
-
-def good_network(recipe: UnderSparse) -> Network:
-    """Give one good neuron for each of the k biases, with mirrored copies; u = +1 comes first."""
+def good_network(recipe: UnderSparse) -> ReluNetwork:
+    """Return one good neuron for each of the k biases, with mirrored copies; u = +1 comes first."""
     weights = np.full((recipe.k, recipe.n), recipe.epsilon)
     weights[:, : recipe.s] = 1
     return _mirrored(weights, recipe.biases, np.ones(recipe.k))
 
 
-def _mirrored(weights: Floats, biases: Floats, signs: Floats) -> Network:
-    return Network(
+def _mirrored(weights: Floats, biases: Floats, signs: Floats) -> ReluNetwork:
+    return ReluNetwork(
         np.concatenate([weights, weights]),
         np.concatenate([biases, biases]),
         np.concatenate([signs, -signs]),
     )
 
 
-def sample_gradient(recipe: UnderSparse, network: Network, x: Floats) -> Floats:
-    """Give the gradient of the hinge loss by the first layer on the inputs x, shape (width, n).
+def sample_gradient(recipe: UnderSparse, network: ReluNetwork, x: Floats) -> Floats:
+    """Return the gradient of the hinge loss by the first layer on the inputs x, shape (width, n).
 
     A mirrored network computes 0 everywhere, so hinge's derivative is −y: the mean over the sample
     of −y u_i 1{w_i · x + b_i > 0} x.
@@ -134,37 +123,17 @@ def sample_gradient(recipe: UnderSparse, network: Network, x: Floats) -> Floats:
     return -network.signs[:, None] * sums / len(x)
 
 
-def mean_gradient(recipe: UnderSparse, network: Network) -> Floats:
-    """Give the population's gradient, shape (width, n), by [PF Lemmas 18–20].
-
-    The biases are too small to matter but for ties, which they decide by their sign.
-    """
-    support = range(recipe.k)
-    rows = [
-        -u
-        * population_gradient(
-            recipe.n,
-            support,
-            [int(i) for i in np.flatnonzero(w == 1)],
-            regime="under-sparse",
-            at_zero=int(b > 0),
-        )
-        for w, b, u in zip(network.weights, network.biases, network.signs, strict=True)
-    ]
-    return np.stack(rows)
-
-
 def truncated_step(
-    recipe: UnderSparse, network: Network, gradient: Floats, *, threshold: Threshold
-) -> Network:
+    recipe: UnderSparse, network: ReluNetwork, gradient: Floats, *, threshold: Threshold
+) -> ReluNetwork:
     r"""Take the step w ← (1 − λ) w − η trunc(gradient, γ) [PF Theorem 21].
 
-    λ = 1 − ε/2k and η = ε / 2k|ξ|. The print has a minus sign before η, with which the copy that
-    it names, u = sign(ξ), goes the wrong way; its mirrored copy then goes the right one.
+    λ = 1 − ε/2k and η = ε / 2k|ξ|. With the printed minus sign before η the copy that the proof
+    names, u = sign(ξ), moves away from the parity, and its mirrored copy towards it.
 
     Returns
     -------
-    network : Network
+    network : ReluNetwork
         On the population's gradient a good neuron with u = sign(ξ) has the weights ε/2k on S',
         (1 + ε) ε/2k on S ∖ S', and ε²/2k elsewhere (printed: ε²/k).
     """
@@ -175,14 +144,13 @@ def truncated_step(
 
 
 def bias_features(k: int) -> Floats:
-    """Give relu(s_x + c) for the values of s_x and c = k − 1, k − 3, …, 1 − k, shape (k + 1, k).
+    """Return relu(s_x + c) for the values of s_x and c = k − 1, k − 3, …, 1 − k, shape (k + 1, k).
 
     In units of ε/2k: what good neurons compute after the step. At s_x = −k all of them are 0, and
-    each further value of s_x wakes one more.
+    each further value of s_x activates one more.
     """
     sums = parity_of_sum(k)[0]
-    features: Floats = np.maximum(sums[:, None] + np.arange(k - 1, -k, -2), 0)
-    return features
+    return np.maximum(sums[:, None] + np.arange(k - 1, -k, -2), 0)
 
 
 def second_layer_weights(k: int, *, output_bias: Literal["zero", "free"]) -> tuple[Floats, float]:
@@ -203,7 +171,7 @@ def second_layer_weights(k: int, *, output_bias: Literal["zero", "free"]) -> tup
 
 
 def best_correlation(k: int, *, output_bias: Literal["zero", "free"]) -> float:
-    """Give E[f χ_S] of the fitted second layer over exact features: 1 − 2^−k, or 1 if β is free.
+    """Return E[f χ_S] of the fitted second layer over exact features: 1 − 2^−k, or 1 if β is free.
 
     Where β = 0 the function is 0 at s_x = −k, which has the probability 2^−k.
     """
@@ -212,30 +180,35 @@ def best_correlation(k: int, *, output_bias: Literal["zero", "free"]) -> float:
     return float(chance @ (parity * (bias_features(k) @ weights + constant)))
 
 
-def untrained_correlation(k: int, s: int) -> float:
-    r"""Give the best cosine between χ_S and a subnetwork whose second layer stays at u = ±1.
+def untrained_correlation(
+    k: int, s: int, *, output_bias: Literal["zero", "free"] = "zero"
+) -> float:
+    r"""Return the best cosine between χ_S and a subnetwork whose second layer stays at u = ±1.
 
     The theorem trains the first layer only. Neurons with u = sign(ξ) compute functions of
     Σ_S x, their mirrored copies functions of Σ_{S'} x − Σ_{S∖S'} x; any number of each may be
-    taken, for every S' and bias. The best is a non-negative least-squares fit over the 2^k inputs.
+    taken, for every S' and bias. The best is a non-negative least-squares fit over the 2^k inputs;
+    with a free output bias it is the best correlation, of which a constant is no part.
     """
     from scipy.optimize import nnls  # slow to import
 
-    x = _cube(k)
+    x = all_signs(k).astype(np.float64)
     direction = np.sign(UnderSparse(n=k + 1, k=k, s=s).relevant)
     shifts = np.arange(k - 1, -k, -2)
     columns = [direction * np.maximum(x.sum(axis=1)[:, None] + shifts, 0)]
     for ones in combinations(range(k), s):
         other = np.where(np.isin(np.arange(k), ones), 1, -1)
         columns.append(-direction * np.maximum((x @ other)[:, None] + shifts, 0))
+    if output_bias == "free":
+        columns.append(np.tile([1.0, -1.0], (len(x), 1)))
     parity = x.prod(axis=1)
     _, residual = nnls(np.hstack(columns), parity)
     return math.sqrt(max(0.0, 1 - residual**2 / len(parity)))
 
 
 def subnetwork(
-    recipe: UnderSparse, after: Network, *, output_bias: Literal["zero", "free"]
-) -> Network:
+    recipe: UnderSparse, after: ReluNetwork, *, output_bias: Literal["zero", "free"]
+) -> ReluNetwork:
     """Pick the good neurons with u = sign(ξ) and put the fitted second layer on them.
 
     `after` is a good network after its step.
@@ -243,13 +216,13 @@ def subnetwork(
     rows = np.arange(recipe.k) + (0 if recipe.relevant > 0 else recipe.k)
     weights, constant = second_layer_weights(recipe.k, output_bias=output_bias)
     scale = 2 * recipe.k / recipe.epsilon
-    return Network(
+    return ReluNetwork(
         after.weights[rows], after.biases[rows], scale * weights[::-1], output_bias=constant
     )
 
 
 def correlation(
-    recipe: UnderSparse, network: Network, *, examples: int, rng: np.random.Generator
+    recipe: UnderSparse, network: ReluNetwork, *, examples: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Estimate E[f χ_S] and E[sign(f) χ_S] on fresh inputs; sign(0) counts as 0."""
     x = rng.choice([-1.0, 1.0], size=(examples, recipe.n))
@@ -268,7 +241,7 @@ def correlation_curve(
     output_bias: Literal["zero", "free"] = "zero",
     examples: int = 2000,
 ) -> Floats:
-    """Give E[sign(f) χ_S] of the good subnetwork after a step on m examples, (trial, size)."""
+    """Return E[sign(f) χ_S] of the good subnetwork after a step on m examples, (trial, size)."""
     before = good_network(recipe)
     curve = np.empty((trials, len(sample_sizes)))
     for trial, column in np.ndindex(curve.shape):
@@ -279,9 +252,3 @@ def correlation_curve(
         net = subnetwork(recipe, after, output_bias=output_bias)
         curve[trial, column] = correlation(recipe, net, examples=examples, rng=rng)[1]
     return curve
-
-
-def _cube(n: int) -> Floats:
-    """Give all of {±1}^n, shape (2^n, n)."""
-    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    return 1 - 2 * bits.astype(np.float64)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import ClassVar, Protocol
 
 from petridish.choices import describe
 from petridish.errors import UserError, nearest
 from petridish.models import (
     MLP,
+    AttentionOnly,
     FitsItself,
     InfiniteZigzag,
     Oscillating,
@@ -23,93 +26,100 @@ from petridish.models import (
 )
 from petridish.tasks import SparseParity, Table
 from petridish.tasks.base import OnSupport
-from petridish.training.losses import Correlation, CrossEntropy, Hinge, Logistic, Square
-from petridish.training.native import is_built
+from petridish.training.devices import CPU, Device
+from petridish.training.engines.attention_limits import attention_limit
+from petridish.training.losses import LOSSES, CrossEntropy, Logistic
+from petridish.training.native.library import is_built
+from petridish.training.native.run import LOSSES as COMPILED_LOSSES
 from petridish.training.numerics import pin_kernels
 from petridish.training.optimisers import SGD, Schedule
 from petridish.training.record import RunRecord
 from petridish.training.settings import Evaluation, Training
 from petridish.training.spec import RunSpec
-from petridish.values import find_gone
+from petridish.values import refuse_gone
 
 
 class Monitor(Protocol):
-    """How an engine speaks with whoever runs it, every few steps."""
+    """What an engine calls every few steps: to report progress, and to learn when to stop."""
 
     def stopped(self) -> bool:
-        """Say whether to stop; the runs in flight are given up."""
+        """Return whether to stop; unfinished runs are discarded."""
 
     def stepped(self, model_steps: int) -> None:
-        """Hear how many steps were taken, summed over the runs."""
+        """Receive the number of steps just taken, summed over the runs."""
 
 
 class Silent:
-    """A monitor that never stops a run and says nothing."""
+    """A monitor that never stops a run and reports nothing."""
 
     def stopped(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def stepped(self, model_steps: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
-class Engine(Protocol):
-    """A way to carry out runs. A new engine is a class with these names and a line in `ENGINES`.
+class Engine(ABC):
+    """A way to carry out runs. A new engine is a subclass and a line in `ENGINES`.
 
     All but `run` answer without importing what the engine computes with.
     """
 
     name: ClassVar[str]
-    module: ClassVar[str]  # what a worker imports before its first run
-    version: ClassVar[int]  # rises when its results change; kept with every run
+    version: ClassVar[int] = 1  # rises when its results change; kept with every run
+    on_devices: ClassVar[bool] = False  # whether it computes on accelerators too
 
+    @property
+    def module(self) -> str:
+        """The module that carries out its runs; workers import it before their first run."""
+        return f"petridish.training.engines.{self.name}"
+
+    @abstractmethod
     def refusal(self, spec: RunSpec) -> str | None:
-        """Say why this engine cannot serve `spec`, or None if it can."""
+        """Return why this engine cannot serve `spec`, or None if it can."""
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Give what two runs must share to be given in one call."""
+        """Return what runs must have in common to be carried out in one call."""
+        return replace(spec, seed=0, restart=0)
 
+    @abstractmethod
     def stack_size(self, spec: RunSpec) -> int:
-        """Say how many runs of this shape are best given in one call."""
+        """Return how many runs of this shape one call should have."""
 
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out runs of one shape, giving each record as soon as the run ends."""
+    def run(
+        self, specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU
+    ) -> Iterator[RunRecord]:
+        """Carry out runs of one shape, yielding each record as soon as its run ends."""
+        pin_kernels()
+        train = import_module(self.module).train
+        yield from train(specs, monitor, device) if self.on_devices else train(specs, monitor)
 
 
-class Reference:
+class Reference(Engine):
     """One run at a time by `nn.Module`, autograd and `torch.optim`: slow and obviously right."""
 
     name: ClassVar[str] = "reference"
-    module: ClassVar[str] = "petridish.training.engines.reference"
-    version: ClassVar[int] = 1
+    on_devices: ClassVar[bool] = True
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse only what is not trained by steps."""
         return _not_stepped(spec)
 
     def shape(self, spec: RunSpec) -> Hashable:
-        """Any runs may come in one call: they are carried out one after another."""
+        """Return the same for all runs: they are carried out one after another."""
         return None
 
     def stack_size(self, spec: RunSpec) -> int:
-        """One: a stack brings nothing here."""
+        """Return 1: a stack would not be faster."""
         return 1
 
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs one after another."""
-        pin_kernels()
-        from petridish.training.engines.reference import train
 
-        yield from train(specs, monitor)
-
-
-class Torch:
-    """Many runs of one shape stacked in one tensor, in one thread of the CPU."""
+class Torch(Engine):
+    """Many runs of one shape stacked in one tensor: in one thread of the CPU, or on a device."""
 
     name: ClassVar[str] = "torch"
-    module: ClassVar[str] = "petridish.training.engines.torch"
-    version: ClassVar[int] = 1
+    on_devices: ClassVar[bool] = True
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what is not trained by steps, and modules that cannot be stacked."""
@@ -134,7 +144,7 @@ class Torch:
             training.loss,
             training.optimiser,
             training.schedule,
-            (training.batch_size, spec.examples_a_step),
+            (training.batch_size, spec.examples_per_step),
             (training.batches, training.batches == "epochs" and spec.data.m),
             training.steps,
             (training.target_error, training.stop, training.clip),
@@ -143,7 +153,7 @@ class Torch:
         )
 
     def stack_size(self, spec: RunSpec) -> int:
-        """Fill the cache: enough runs to hide the cost of a call, no more than the core holds.
+        """Return so many that the cost of a call is small, and that they fit into the cache.
 
         A run that fills it is carried out by itself.
         """
@@ -154,25 +164,16 @@ class Torch:
             from petridish.training.networks import numbers_per_example
 
             each = numbers_per_example(spec.model, spec.task, spec.n_outputs)
-        activations = spec.examples_a_step * each
-        if activations > 250_000:  # a second run would take what this one has in the cache
+        activations = spec.examples_per_step * each
+        if activations > 250_000:  # a second run would push this one out of the cache
             return 1
         return max(1, min(256, 128_000 // weights, 4_000_000 // activations))
 
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs together."""
-        pin_kernels()
-        from petridish.training.engines.torch import train
 
-        yield from train(specs, monitor)
-
-
-class Native:
-    """Two-layer networks and polynets on ±1 inputs by SGD, each run whole inside compiled code."""
+class Native(Engine):
+    """Two-layer networks and polynets on ±1 inputs, and attention alone: whole runs in C++."""
 
     name: ClassVar[str] = "native"
-    module: ClassVar[str] = "petridish.training.engines.native"
-    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what the compiled code was not written for, naming the engine that was."""
@@ -183,10 +184,12 @@ class Native:
 
     def _limit(self, spec: RunSpec) -> str | None:
         task, model, training = spec.task, spec.model, spec.training
+        if type(model) is AttentionOnly:
+            return attention_limit(spec)
         if not _is_two_layer(model):
             return (
-                "it trains two-layer networks of this package's activations, and polynets, and the "
-                f"model is {describe(model)}"
+                "it trains two-layer networks of this package's activations, polynets, and "
+                f"transformers of attention alone, and the model is {describe(model)}"
             )
         if not (isinstance(task, OnSupport) and _is_standard(task)):
             return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
@@ -199,7 +202,9 @@ class Native:
                 f"online it takes functions of up to {MAX_TABLE} bits other than parities, and "
                 f"the task has {task.n_relevant}"
             )
-        if type(training.loss) not in (Hinge, Square, Logistic, Correlation):
+        if type(training.loss) is not LOSSES.get(training.loss.name) or (
+            training.loss.name not in COMPILED_LOSSES
+        ):
             return f"it has no loss {training.loss.name}"
         if training.optimiser != SGD():
             return f"it has plain SGD alone, and the optimiser is {describe(training.optimiser)}"
@@ -227,29 +232,19 @@ class Native:
             )
         return None
 
-    def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but seed and restart: such runs are drawn together."""
-        return replace(spec, seed=0, restart=0)
-
     def stack_size(self, spec: RunSpec) -> int:
-        """Give some seconds of work if no run ends early: enough to draw together, few to wait."""
-        blocks = -(-spec.examples_a_step // 32)
+        """Return so many that they take some seconds if no run ends early."""
+        if isinstance(spec.model, AttentionOnly):
+            return 1  # each takes a minute or more
+        blocks = -(-spec.examples_per_step // 32)
         step_seconds = 1e-6 + 1e-9 * blocks * sum(p.size for p in spec.parameters)
         return max(1, min(512, int(STACK_SECONDS / (spec.training.steps * step_seconds))))
 
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs one after another."""
-        from petridish.training.engines.native import train
 
-        yield from train(specs, monitor)
-
-
-class Wide:
+class Wide(Engine):
     """ReLU networks on tables, one run after another, at the speed of their matrix products."""
 
     name: ClassVar[str] = "wide"
-    module: ClassVar[str] = "petridish.training.engines.wide"
-    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what it was not written for, naming the engine that was."""
@@ -276,30 +271,17 @@ class Wide:
             return "it has one rate for the whole run, and this run has a schedule"
         return None
 
-    def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but seed and restart: such runs cost the same."""
-        return replace(spec, seed=0, restart=0)
-
     def stack_size(self, spec: RunSpec) -> int:
-        """Give some seconds of work."""
-        operations = 6.0 * spec.examples_a_step * sum(p.size for p in spec.parameters)
+        """Return so many that they take some seconds."""
+        operations = 6.0 * spec.examples_per_step * sum(p.size for p in spec.parameters)
         seconds = spec.training.steps * (1e-3 + operations / 5e10)
         return max(1, min(64, int(STACK_SECONDS / seconds)))
 
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs one after another."""
-        pin_kernels()
-        from petridish.training.engines.wide import train
 
-        yield from train(specs, monitor)
-
-
-class Fit:
-    """Models that fit themselves, such as forests: one `fit_predict` a run."""
+class Fit(Engine):
+    """Models that fit themselves, such as forests: one `fit_predict` per run."""
 
     name: ClassVar[str] = "fit"
-    module: ClassVar[str] = "petridish.training.engines.fit"
-    version: ClassVar[int] = 1
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse networks, which are trained by steps."""
@@ -310,24 +292,13 @@ class Fit:
             f"The engine {Torch.name} can."
         )
 
-    def shape(self, spec: RunSpec) -> Hashable:
-        """Give all but seed and restart: such runs cost the same."""
-        return replace(spec, seed=0, restart=0)
-
     def stack_size(self, spec: RunSpec) -> int:
-        """Give a few: each may take a second."""
+        """Return a few: each may take a second."""
         return 5
-
-    def run(self, specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-        """Carry out the runs one after another."""
-        pin_kernels()
-        from petridish.training.engines.fit import train
-
-        yield from train(specs, monitor)
 
 
 def _plainer(training: Training) -> str | None:
-    """Say what the engines with a backward pass by hand lack of autograd's."""
+    """Return what engines with a hand-written backward pass lack, or None."""
     if training.penalty.strength:
         return f"it has no penalty, and this run has {describe(training.penalty)}"
     if training.precision != "float32":
@@ -338,7 +309,7 @@ def _plainer(training: Training) -> str | None:
 
 
 def _more_to_measure(spec: RunSpec) -> str | None:
-    """Say what the native engine does not measure."""
+    """Return what the native engine does not measure, or None."""
     evaluation = spec.evaluation
     if spec.training.stop is not None:
         return "it stops at an error on the held-out sample, and this run has another stop rule"
@@ -368,16 +339,16 @@ def _is_two_layer(model: object) -> bool:
     return not (isinstance(model.activation, Oscillating) and model.activation.k > MAX_DEGREE)
 
 
-STACK_SECONDS = 10.0  # if no run ends early: most do, and a batch has its price too
+STACK_SECONDS = 10.0  # of a batch in which no run ends early; most do
 
 
 def is_parity(task: object) -> bool:
-    """Whether a task is this package's parity, and no subclass with a rule of its own."""
+    """Return whether a task is this package's parity, and no subclass with its own rule."""
     return type(task) is SparseParity
 
 
 def _is_standard(task: OnSupport) -> bool:
-    """Whether a task draws and labels as this package's own do, so that C++ can do it too."""
+    """Return whether a task draws and labels as this package's own do, as C++ can."""
     kind = type(task)
     labels = (OnSupport.label, SparseParity.label)
     plain = kind.draw is OnSupport.draw and kind.supports is OnSupport.supports
@@ -391,22 +362,21 @@ ENGINES: dict[str, Engine] = {
 
 
 def load_engine(name: str) -> Engine:
-    """Give the engine called `name`."""
+    """Return the engine called `name`."""
     if name not in ENGINES:
         raise UserError(f"There is no engine called {name!r}. {nearest(name, ENGINES)}")
     return ENGINES[name]
 
 
 def choose_engine(spec: RunSpec, name: str = "auto") -> Engine:
-    """Give the engine asked for, or the fastest that serves `spec`."""
-    if gone := find_gone(spec):
-        raise UserError(gone.refusal)
+    """Return the engine `name`, or the fastest that serves `spec`."""
+    refuse_gone(spec)
     if name == "auto":
         if not is_built():
             warnings.warn(
                 "The native engine was not built; the engine torch takes its place and is many "
                 "times slower. Install a C++ compiler and install petridish again.",
-                stacklevel=1,  # one place, whoever asks: shown once
+                stacklevel=1,  # always this line, so that it is shown once
             )
         return next(engine for engine in ENGINES.values() if engine.refusal(spec) is None)
     engine = load_engine(name)

@@ -17,7 +17,7 @@ from petridish.errors import UserError
 from petridish.models import FitsItself
 from petridish.training.data import test_examples, training_examples
 from petridish.training.engines.base import Fit, Monitor
-from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.record import Outcome, RunRecord
 from petridish.training.spec import RunSpec
 
 
@@ -47,17 +47,13 @@ def _run(spec: RunSpec) -> RunRecord:
             f"{len(test.labels[0])} examples. Return one class per example from fit_predict."
         )
     seconds = time.perf_counter() - started
-    test_error = float(np.mean(predicted != test.labels[0]))
     return RunRecord(
         spec=spec,
         outcome=Outcome.OUT_OF_STEPS,
-        solved_at=None,
         fitted_at=None,
         steps=1,
-        test_error=test_error,
         train_loss=math.nan,
-        curves=Curves(),
         seconds=seconds,
         engine=Fit.name,
-        final={"test_error": test_error},
+        final={"test_error": float(np.mean(predicted != test.labels[0]))},
     )

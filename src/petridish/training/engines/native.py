@@ -1,8 +1,8 @@
 """The native engine: each run from its first step to its last inside compiled code.
 
-Python draws samples and initial weights, many runs at a time, and hands each run over; minibatches
-and fresh examples are drawn over there, from the same streams. A call comes back every few
-hundredths of a second, so that whoever runs it hears of progress and can stop it.
+Python draws samples and initial weights, for many runs at a time; C++ draws minibatches and fresh
+examples, from the same streams. A call returns every few hundredths of a second, so that progress
+can be reported and the run can be stopped.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from petridish.models import MLP, PolyNet
+from petridish.models import MLP, AttentionOnly, PolyNet
 from petridish.models.activations import oscillating_coefficients
 from petridish.models.base import Weights
 from petridish.seeds import n_words, name_key
 from petridish.tasks.base import OnSupport
 from petridish.training.data import initial_weights, test_examples, training_examples
 from petridish.training.engines.base import Monitor, Native, is_parity
-from petridish.training.native import (
-    Examples,
+from petridish.training.native.run import (
+    EvaluationPlan,
     Labelling,
-    Looks,
+    NativeRates,
     NativeRun,
-    Neurons,
-    Rates,
+    NeuronKind,
+    PackedExamples,
     RunArguments,
+    Status,
 )
-from petridish.training.native.run import Status
 from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Outcome, RunRecord, kept_weights
 from petridish.training.screen import allowed_errors, stages
 from petridish.training.spec import RunSpec
 
 CALL_SECONDS = 0.04  # between two chances to stop
-MOST_WORK = 10**9  # a call: runs that pause at their looks never fill one
+MOST_WORK = 10**9  # per call: calls that pause at evaluations are always short
 DRAWN_BYTES = 32e6  # samples and weights held for runs to come
 
 _OUTCOMES = {
@@ -49,6 +49,11 @@ _OUTCOMES = {
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out runs that differ in their seeds and restarts alone, one after another."""
+    if isinstance(specs[0].model, AttentionOnly):
+        from petridish.training.engines.native_attention import train as train_attention
+
+        yield from train_attention(specs, monitor)
+        return
     pace = Pace()
     together = _drawn_together(specs[0])
     for start in range(0, len(specs), together):
@@ -78,7 +83,7 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
     assert test.packed is not None, "the engine refuses tasks without packed inputs"
     train = [_labelling(spec) for spec in specs] if spec.data.online else _samples(specs)
     evaluation, data = spec.evaluation, spec.data
-    looks = Looks(
+    plan = EvaluationPlan(
         evaluation.every,
         evaluation.curves,
         _stages(data.n_test, training.target_error),
@@ -88,15 +93,15 @@ def prepare(specs: Sequence[RunSpec], *, certify: bool = True) -> list[RunArgume
     return [
         RunArguments(
             n=spec.domain.n_inputs,
-            batch_size=spec.examples_a_step,
+            batch_size=spec.examples_per_step,
             steps=training.steps,
             loss=training.loss.name,
-            # Fresh examples are the seed's; of a sample only the minibatches are drawn over there.
+            # Fresh examples depend on the seed, minibatches of a sample on the restart too.
             seed=each.seed if each.data.online else each.luck,
             keys=keys,
             train=train[run],
-            test=Examples(test.packed[run], test.labels[run]),
-            looks=looks,
+            test=PackedExamples(test.packed[run], test.labels[run]),
+            plan=plan,
             rates=rates(spec),
             weights=_four([_plain(weight[run]) for weight in weights]),
             certify=certify,
@@ -111,21 +116,21 @@ def _plain(weight: Weights) -> Weights:
 
 
 def _four(weights: list[Weights]) -> list[Weights]:
-    """Give W, b, v, β, where a model has fewer with the values that it stands for: v = 1, β = 0."""
+    """Return W, b, v, β; a model without an output layer has v = 1 and β = 0."""
     width = len(weights[0])
     implied = [np.ones((1, width), np.float32), np.zeros(1, np.float32)]
     return [*weights, *implied[len(weights) - 2 :]]
 
 
-def neurons(spec: RunSpec) -> Neurons:
-    """Say what the model's neurons do, in the engine's words."""
+def neurons(spec: RunSpec) -> NeuronKind:
+    """Return what the model's neurons compute, as the library takes it."""
     model = spec.model
     if isinstance(model, PolyNet):
-        return Neurons(output="product", k=model.k)
+        return NeuronKind(output="product", k=model.k)
     assert isinstance(model, MLP), "the engine refuses other models"
     activation = model.activation
     k = getattr(activation, "k", 0)
-    return Neurons(
+    return NeuronKind(
         activation.name,
         "ones" if model.output == "sum" else "weights",
         k,
@@ -134,14 +139,14 @@ def neurons(spec: RunSpec) -> Neurons:
     )
 
 
-def _samples(specs: Sequence[RunSpec]) -> list[Examples | Labelling]:
+def _samples(specs: Sequence[RunSpec]) -> list[PackedExamples | Labelling]:
     drawn = training_examples(specs, 0, int(specs[0].data.m))
     assert drawn.packed is not None, "the engine refuses tasks without packed inputs"
-    return [Examples(drawn.packed[run], drawn.labels[run]) for run in range(len(specs))]
+    return [PackedExamples(drawn.packed[run], drawn.labels[run]) for run in range(len(specs))]
 
 
 def _labelling(spec: RunSpec) -> Labelling:
-    """Give the rule by which fresh examples are labelled, as the task states it."""
+    """Return the rule by which fresh examples are labelled, as the task states it."""
     task = spec.task
     assert isinstance(task, OnSupport), "the engine refuses other tasks"
     support = task.supports([spec.seed])[0]
@@ -163,23 +168,23 @@ def _stages(n_examples: int, error: float | None) -> list[tuple[int, int, int]]:
     return [(stage.start, stage.stop, stage.limit) for stage in found]
 
 
-def rates(spec: RunSpec) -> list[Rates]:
-    """Give the rates and decays of W, b, v, β, piece by piece of the schedule."""
+def rates(spec: RunSpec) -> list[NativeRates]:
+    """Return the rates and decays of W, b, v, β for each piece of the schedule."""
     nothing = (0.0,) * (4 - len(spec.parameters))
     return [
-        Rates(part.start, (*part.rate, *nothing), (*part.decay, *nothing))  # type: ignore[arg-type] # four of each
+        NativeRates(part.start, (*part.rate, *nothing), (*part.decay, *nothing))  # type: ignore[arg-type] # four of each
         for part in spec.rates()
     ]
 
 
 class Pace:
-    """How much work fills a call: learned from the calls before."""
+    """How much work a call is given, adjusted to how long calls take."""
 
     def __init__(self) -> None:
         self.work = 20_000
 
-    def hear(self, seconds: float) -> None:
-        """Move towards `CALL_SECONDS` a call, by no more than a factor of two."""
+    def adjust(self, seconds: float) -> None:
+        """Move towards `CALL_SECONDS` per call, by no more than a factor of two."""
         factor = CALL_SECONDS / max(seconds, 1e-9)
         self.work = max(1, min(MOST_WORK, int(self.work * min(2.0, max(0.5, factor)))))
 
@@ -197,11 +202,11 @@ def _run(
             if monitor.stopped():
                 return None
             called = time.perf_counter()
-            status = run.advance(pace.work, pause_at_looks=bool(gauges.instruments))
-            if status is Status.RUNNING:  # a run's last call is shorter, and says nothing
-                pace.hear(time.perf_counter() - called)
+            status = run.advance(pace.work, pause_at_evaluations=bool(gauges.instruments))
+            if status is Status.RUNNING:  # a run's last call is shorter
+                pace.adjust(time.perf_counter() - called)
             state = run.state
-            if gauges.instruments and state.n_looks > len(readings.step):
+            if gauges.instruments and state.n_evaluations > len(readings.step):
                 gauges.read(state.step, run.weights()[: len(spec.parameters)], readings)
                 readings.step.append(state.step)
             monitor.stepped(state.step - step)
@@ -210,19 +215,16 @@ def _run(
         curves = _curves(spec, run, readings)
         weights = kept_weights(spec, run.weights()[: len(spec.parameters)], {})
     diverged = outcome is Outcome.DIVERGED
-    test_error = math.nan if diverged else state.test_wrong / spec.data.n_test
     return RunRecord(
         spec=spec,
         outcome=outcome,
-        solved_at=step if outcome is Outcome.SOLVED else None,
         fitted_at=state.fitted_at if state.fitted_at >= 0 else None,
         steps=step,
-        test_error=test_error,
         train_loss=math.nan if diverged else state.train_loss,
         curves=curves,
         seconds=seconds + time.perf_counter() - started,
         engine=Native.name,
-        final={} if diverged else {"test_error": test_error},
+        final={} if diverged else {"test_error": state.test_wrong / spec.data.n_test},
         **({} if diverged else weights),
     )
 

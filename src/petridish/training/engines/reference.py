@@ -21,44 +21,43 @@ from petridish.training.data import (
     sample_examples,
     training_examples,
 )
+from petridish.training.devices import CPU, Device
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.metrics import Metric, Threshold
-from petridish.training.networks import batch_inputs, handed_over
+from petridish.training.networks import batch_inputs, load_buffers, made_on
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
-from petridish.training.numerics import settled
+from petridish.training.numerics import dtype_of, settled, with_floats
 from petridish.training.optimisers import SGD, AdamW
+from petridish.training.penalties import NormPower
 from petridish.training.readings import Gauges
 from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
-from petridish.training.returned import each_of, facts_of
 from petridish.training.spec import Rates, RunSpec
+from petridish.training.user_code_checks import each_of, facts_of
 
 CHUNK = 1024  # examples of a forward pass in evaluation
 
 
-def _network(spec: RunSpec) -> nn.Module:
-    """Build the model's module, and give its parameters the run's first values."""
+def _network(spec: RunSpec, device: Device) -> nn.Module:
+    """Build the model's module with the run's initial weights."""
     module = build(spec.model, spec.domain, spec.n_outputs, spec.luck)
-    module.to(getattr(torch, spec.training.precision))
+    module.to(dtype_of(spec))
     named = dict(module.named_parameters())
     start = initial_weights([spec])
     with torch.no_grad():
         for parameter, drawn in zip(spec.parameters, start, strict=True):
             named[parameter.name].copy_(torch.from_numpy(drawn[0]))
-    handed_over(module, spec)
-    return module
+    load_buffers(module, spec)
+    return module.to(device.name)
 
 
-def _labels(examples: Examples, spec: RunSpec) -> Tensor:
+def _labels(examples: Examples, spec: RunSpec, device: Device) -> Tensor:
     """Return the labels of one run."""
-    return _tensor(numbers(examples.labels[0]), spec)
+    return _tensor(numbers(examples.labels[0]), spec, device)
 
 
-def _tensor(values: NDArray[Any], spec: RunSpec) -> Tensor:
-    """Return numbers in the run's precision; whole ones, such as tokens, stay whole."""
-    tensor = torch.from_numpy(values)
-    return (
-        tensor.to(getattr(torch, spec.training.precision)) if tensor.is_floating_point() else tensor
-    )
+def _tensor(values: NDArray[Any], spec: RunSpec, device: Device) -> Tensor:
+    """Return an array in the run's precision; integers, such as tokens, stay integers."""
+    return device.take(with_floats(torch.from_numpy(values), dtype_of(spec)))
 
 
 def _optimiser(spec: RunSpec, network: nn.Module) -> torch.optim.Optimizer:
@@ -80,7 +79,7 @@ def _schedule(parts: Sequence[Rates], optimiser: torch.optim.Optimizer, step: in
 
 
 def _penalty(spec: RunSpec, network: nn.Module) -> Tensor | float:
-    """Return λ Σ_i ‖ω_i‖_a^b, neuron by neuron of the hidden layer."""
+    """Return λ (Σ_i ‖ω_i‖_a^b)^(r/b), neuron by neuron of the hidden layer."""
     rule = spec.training.penalty
     if not rule.strength:
         return 0.0
@@ -94,39 +93,42 @@ def _penalty(spec: RunSpec, network: nn.Module) -> Tensor | float:
             elif parameter.kind == "weight":
                 own.append(values[:, neuron])
         total = total + torch.linalg.vector_norm(torch.cat(own), rule.order) ** rule.power
-    return rule.strength * total
+    exponent = rule.exponent if isinstance(rule, NormPower) else rule.power
+    return rule.strength * total ** (exponent / rule.power)
 
 
-def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+def train(specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU) -> Iterator[RunRecord]:
     """Carry out the runs one after another, until the monitor stops them."""
     for spec in specs:
-        _, record = trained_network(spec, monitor)
+        _, record = trained_network(spec, monitor, device)
         if record is None:
             return
         yield record
 
 
-def trained_network(spec: RunSpec, monitor: Monitor) -> tuple[nn.Module, RunRecord | None]:
+def trained_network(
+    spec: RunSpec, monitor: Monitor, device: Device = CPU
+) -> tuple[nn.Module, RunRecord | None]:
     """Train one network; there is no record if the monitor stopped it."""
-    with settled():
-        network = _network(spec)
-        return network, _run(spec, network, monitor)
+    with settled(device):
+        network = _network(spec, device)
+        return network, _run(spec, network, monitor, device)
 
 
 class _Measured:
     """The samples of a run, and the metrics of its network on the whole of them."""
 
-    def __init__(self, spec: RunSpec, network: nn.Module) -> None:
-        self.spec, self.network = spec, network
+    def __init__(self, spec: RunSpec, network: nn.Module, device: Device) -> None:
+        self.spec, self.network, self.device = spec, network, device
         metrics = spec.curve_metrics
         names = dict.fromkeys([*(["train"] if not spec.data.online else []), "test"])
         names |= dict.fromkeys(metric.on for metric in metrics)
         drawn = {name: sample_examples([spec], name) for name in names}
-        self.inputs = {name: _tensor(each.x[0], spec) for name, each in drawn.items()}
-        self.labels = {name: _labels(each, spec) for name, each in drawn.items()}
+        self.inputs = {name: _tensor(each.x[0], spec, device) for name, each in drawn.items()}
+        self.labels = {name: _labels(each, spec, device) for name, each in drawn.items()}
         self.facts = {
             metric: {
-                name: torch.from_numpy(values)
+                name: device.take(torch.from_numpy(values))
                 for name, values in facts_of(
                     metric, spec.task_of(metric.on), drawn[metric.on]
                 ).items()
@@ -138,11 +140,11 @@ class _Measured:
         """Return the metric of each example that counts."""
         self.network.eval()
         x, labels = self.inputs[metric.on], self.labels[metric.on]
-        with torch.no_grad():
+        with torch.no_grad(), made_on(self.device):
             outputs = torch.cat([self.network(x[i : i + CHUNK]) for i in range(0, len(x), CHUNK)])
             found = each_of(metric, outputs[None], labels[None], self.facts.get(metric, {}))[0]
         left_out = found.isnan() & ~outputs.flatten(1).isnan().any(dim=1)
-        return found[~left_out].double()
+        return found[~left_out].cpu().double()
 
     def value(self, metric: Metric) -> float:
         """Return the mean."""
@@ -156,20 +158,21 @@ class _Measured:
         return threshold.holds(float(each.mean()))
 
 
-def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | None:
+def _run(spec: RunSpec, network: nn.Module, monitor: Monitor, device: Device) -> RunRecord | None:
     started = time.perf_counter()
     training, data = spec.training, spec.data
     optimiser, parts = _optimiser(spec, network), spec.rates()
-    measured = _Measured(spec, network)
-    dtype = getattr(torch, training.precision)
-    calls = note_calls(network, batch_inputs(spec.task, spec.examples_a_step, dtype))
+    measured = _Measured(spec, network, device)
+    full = batch_inputs(spec.task, spec.examples_per_step, dtype_of(spec))
+    with made_on(device):
+        calls = note_calls(network, device.take(full))
     curves = Curves()
 
     def weights() -> list[Weights]:
-        return [parameter.detach().numpy() for parameter in network.parameters()]
+        return [parameter.detach().cpu().numpy() for parameter in network.parameters()]
 
     def buffers() -> Named:
-        return {name: buffer.numpy() for name, buffer in network.named_buffers()}
+        return {name: buffer.cpu().numpy() for name, buffer in network.named_buffers()}
 
     gauges = Gauges(spec, weights())
     losses: list[float] = []
@@ -200,15 +203,16 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
             if monitor.stopped():
                 return None
         if data.online:
-            batch = spec.examples_a_step
+            batch = spec.examples_per_step
             fresh = training_examples([spec], step * batch, batch)
-            x, y = _tensor(fresh.x[0], spec), _labels(fresh, spec)
+            x, y = _tensor(fresh.x[0], spec, device), _labels(fresh, spec, device)
         else:
-            index = torch.from_numpy(batch_indices([spec], step, 1)[0, 0])
+            index = device.take(torch.from_numpy(batch_indices([spec], step, 1)[0, 0]))
             x, y = measured.inputs["train"][index], measured.labels["train"][index]
         part = _schedule(parts, optimiser, step)
         network.train()
-        outputs = _outputs(spec, network, x, calls, step)
+        with made_on(device):
+            outputs = _outputs(spec, network, x, calls, step, device)
         loss = training.loss(outputs[None], y[None]).sum()
         penalty = _penalty(spec, network)
         optimiser.zero_grad()
@@ -225,18 +229,16 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
             break
     diverged = outcome is Outcome.DIVERGED
     final = {} if diverged else {m.column: measured.value(m) for m in spec.metrics}
-    fitted_at = None if spec.fitted is None else reached[spec.fitted]
     return RunRecord(
         spec=spec,
         outcome=outcome,
-        solved_at=step if outcome is Outcome.SOLVED else None,
-        fitted_at=fitted_at,
+        fitted_at=None if spec.fitted is None else reached[spec.fitted],
         steps=step,
-        test_error=final.get("test_error", math.nan),
         train_loss=train_loss,
         curves=curves,
         seconds=time.perf_counter() - started,
         engine=Reference.name,
+        device=device.name,
         final=final,
         reached={t.column: reached[t] for t in spec.evaluation.reached},
         **({} if diverged else kept_weights(spec, weights(), buffers())),
@@ -244,23 +246,28 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor) -> RunRecord | Non
 
 
 def _outputs(
-    spec: RunSpec, network: nn.Module, x: Tensor, calls: Sequence[Call], step: int
+    spec: RunSpec,
+    network: nn.Module,
+    x: Tensor,
+    calls: Sequence[Call],
+    step: int,
+    device: Device,
 ) -> Tensor:
     """Return the outputs in training; random numbers inside the module are the run's own."""
     if not calls:
         outputs: Tensor = network(x)
         return outputs
-    full = spec.examples_a_step
+    full = spec.examples_per_step
     drawn = draw_numbers(calls, [spec.luck], step, full=full, examples=len(x))
-    with Given([each[0] for each in drawn]):
+    with Given([device.take(each[0]) for each in drawn]):
         outputs = network(x)
     return outputs
 
 
 def _prepare(network: nn.Module, optimiser: torch.optim.Optimizer, part: Rates) -> None:
-    """Give what the loss does not depend on the gradient 0, and forget what is not to be kept.
+    """Set missing gradients to 0, and multiply each weight by its `keep` factor.
 
-    The old value enters an update only through its decay, which is added here, before it shrinks.
+    The decay is added to the gradient first: it is computed from the weight before it shrinks.
     """
     coupled = not isinstance(optimiser, torch.optim.AdamW)
     groups = zip(network.parameters(), optimiser.param_groups, part.keep, strict=True)

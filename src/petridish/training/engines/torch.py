@@ -5,38 +5,45 @@ own gradient. A run that ends leaves the stack.
 
 A run's record does not depend on the stack: sums run inside a run, kernels do not see where in
 memory a run lies (`numerics.pin_kernels`), the held-out sample is read in pieces of one size, and a
-run left alone is computed beside a copy of itself, because a stack of one takes another kernel.
+single run is computed together with a copy of itself, because a stack of one takes another kernel.
 Runs that fill the cache each by itself are never stacked.
+
+On an accelerator (`training.devices`) a stack lies there whole: minibatches and noise are drawn
+there from the same streams, and between two evaluations the host asks for two numbers in
+`DRAWN_AHEAD` steps: whether a loss is no longer finite, and whether a draw was rejected. There a
+run's rounding may depend on its stack.
 """
 
 from __future__ import annotations
 
-import math
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from petridish.models.base import Stacked, Weights
-from petridish.training.data import grouped, initial_weights
+from petridish.choices import describe
+from petridish.errors import UserError
+from petridish.models.base import Stacked
+from petridish.training.devices import CPU, Device, is_full
 from petridish.training.engines.base import Monitor, Torch
-from petridish.training.evaluator import Evaluator, Standing, Values
-from petridish.training.metrics import Threshold
+from petridish.training.engines.stack import DRAWN_AHEAD, Stack, take_course
 from petridish.training.networks import stack_of
 from petridish.training.numerics import settled
-from petridish.training.pools import TrainingSource
-from petridish.training.readings import Gauges
-from petridish.training.record import Curves, Named, Outcome, RunRecord, kept_weights
+from petridish.training.record import RunRecord
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update
 
-DRAWN_AHEAD = 50  # steps whose minibatches are drawn in one go
+MOST_AHEAD = 2**22  # examples that are drawn ahead: where batches are large, of fewer steps
 
 
-def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-    """Carry out runs of one shape, giving each record as its run ends."""
-    with settled():
+def train(specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU) -> Iterator[RunRecord]:
+    """Carry out runs of one shape, yielding each record as its run ends."""
+    with settled(device):
+        if not device.host:
+            yield from _halved_to_fit(specs, monitor, device)
+            return
         if Torch().stack_size(specs[0]) > 1:
             yield from _train(specs, monitor)
             return
@@ -46,50 +53,82 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
             yield from _train([spec], monitor)
 
 
-def _train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
-    stack = _Stack(specs)
-    spec, step = specs[0], 0
-    while True:
-        yield from stack.evaluate(step)
-        while step < spec.training.steps and stack.specs:
-            ahead = min(DRAWN_AHEAD, spec.next_evaluation(step) - step)
-            done = stack.advance(step, ahead, monitor)
-            if done < ahead:
-                return
-            step += ahead
-            yield from stack.drop_diverged(step - ahead)
-            if spec.evaluates_at(step):
-                break
-        if not stack.specs:
-            return
+class _Counting:
+    """A monitor that counts the steps that it passes on."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.stopped, self._stepped = monitor.stopped, monitor.stepped
+        self.taken = 0
+
+    def stepped(self, model_steps: int) -> None:
+        """Count and pass on; steps that were lost are negative."""
+        self.taken += model_steps
+        self._stepped(model_steps)
 
 
-class _Stack:
-    """The runs still under way, and everything they own; entry i of each belongs to run i."""
+def _halved_to_fit(
+    specs: Sequence[RunSpec], monitor: Monitor, device: Device
+) -> Iterator[RunRecord]:
+    """Carry out runs in one stack, or in smaller ones where the device's memory does not suffice.
 
-    def __init__(self, specs: Sequence[RunSpec]) -> None:
+    Runs that were under way when it did not are begun anew.
+    """
+    waiting, size = list(specs), len(specs)
+    while waiting:
+        some, done, full = waiting[:size], set[RunSpec](), False
+        counting = _Counting(monitor)
+        try:
+            for record in _train(some, counting, device):
+                done.add(record.spec)
+                counting.taken -= record.steps
+                yield record
+        except Exception as error:
+            if not is_full(error):
+                raise
+            full = True
+        left = [spec for spec in some if spec not in done]
+        waiting = left + waiting[size:]
+        if left and not full:
+            return  # stopped
+        if full:  # here, where no frame of the error holds the stack's tensors any more
+            device.release()
+            if len(left) == 1:
+                raise UserError(
+                    f"A run of {describe(left[0].model)} on {describe(left[0].task)} does not fit "
+                    f"into the memory of {device.name}. Give --device cpu, a smaller batch size "
+                    "or a smaller model."
+                )
+            size = len(left) // 2
+            monitor.stepped(-counting.taken)
+            warnings.warn(
+                f"{device.name} ran out of memory with {len(left)} runs at a time. The work goes "
+                f"on with {size} at a time.",
+                stacklevel=1,
+            )
+
+
+def _train(specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU) -> Iterator[RunRecord]:
+    yield from take_course(TorchStack(specs, device), monitor)
+
+
+class TorchStack(Stack):
+    """A stack whose steps PyTorch takes."""
+
+    engine = Torch.name
+
+    def __init__(self, specs: Sequence[RunSpec], device: Device = CPU) -> None:
         started = time.perf_counter()
-        self.specs = list(specs)
-        self.rows = list(range(len(specs)))  # each run's number in the whole stack
-        self.stacks = Torch().stack_size(specs[0]) > 1
-        self.train = TrainingSource(specs)
-        self.network = stack_of(specs)
-        self.evaluator = Evaluator(specs, self.network, self.train, pairs=self.stacks)
+        # Whether a run alone is computed as in a stack; on an accelerator no run is.
+        self.stacks = device.host and Torch().stack_size(specs[0]) > 1
+        super().__init__(specs, stack_of(specs, device), pairs=self.stacks, device=device)
         self.parameters = specs[0].parameters
-        self.unsure = not isinstance(
-            specs[0].model, Stacked
-        )  # of what a module's outputs depend on
+        # A module's outputs need not depend on all of its parameters.
+        self.unsure = not isinstance(specs[0].model, Stacked)
+        examples = len(specs) * specs[0].examples_per_step
+        self.drawn_ahead = max(1, min(DRAWN_AHEAD, MOST_AHEAD // examples))
         self.trained = [place for place, p in enumerate(self.parameters) if p.trained]
-        self.weights = self._asked(_stacked_weights(specs))
+        self.weights = self._asked(self.weights)
         self.update = make_update(specs, self._chosen(self.weights))
-        self.loss_sum = torch.zeros(len(specs), dtype=torch.float64)
-        self.n_losses = 0
-        self.recent = torch.zeros(0, len(specs))  # losses of the steps just taken, (step, run)
-        # The first evaluation at which each threshold held, of every run; the sample's fit first.
-        self.noted = [t for t in (specs[0].fitted, *specs[0].evaluation.reached) if t is not None]
-        self.reached: list[list[int | None]] = [[None] * len(self.noted) for _ in specs]
-        self.curves = [Curves() for _ in specs]
-        self.gauges = [Gauges(spec, self._weights_of(run)) for run, spec in enumerate(specs)]
         self.seconds = [(time.perf_counter() - started) / len(specs)] * len(specs)
         self._pair_up()
 
@@ -97,18 +136,18 @@ class _Stack:
         return [weights[place] for place in self.trained]
 
     def _asked(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """Ask for the gradients of what is trained."""
+        """Require gradients of the trained weights."""
         for weight in self._chosen(weights):
             weight.requires_grad_()
         return list(weights)
 
     def _pair_up(self) -> None:
-        """Give a run left alone a copy of itself to be computed beside."""
+        """Duplicate the last run: one run alone would be rounded by other kernels than a stack."""
         if len(self.specs) == 1 and self.stacks:
-            self._select(torch.tensor([0, 0]))
+            self._select(torch.tensor([0, 0], device=self.device.name))
 
     def advance(self, step: int, steps: int, monitor: Monitor) -> int:
-        """Take `steps` steps, or fewer if the monitor stops them; say how many."""
+        """Take steps, one after another."""
         started = time.perf_counter()
         lonely = len(self.rows) == 1 and self.stacks
         computed = self.rows * 2 if lonely else self.rows
@@ -133,129 +172,11 @@ class _Stack:
         self._charge(started)
         return steps
 
-    def _charge(self, started: float) -> None:
-        share = (time.perf_counter() - started) / len(self.specs)
-        self.seconds = [seconds + share for seconds in self.seconds]
-
-    def drop_diverged(self, start: int) -> Iterator[RunRecord]:
-        """End the runs whose loss was not finite in a step since `start`."""
-        if self.recent.isfinite().all():
-            return
-        finite = self.recent.isfinite()[:, : len(self.specs)]  # (step, run)
-        for run, good in enumerate(finite.T.tolist()):
-            if not all(good):
-                steps = start + good.index(False) + 1
-                yield self._record(run, Outcome.DIVERGED, steps, {}, math.nan)
-        self._keep(finite.all(dim=0).nonzero().flatten().tolist())
-
-    def evaluate(self, step: int) -> Iterator[RunRecord]:
-        """Measure the runs at `step`, and end those that are solved or out of steps."""
-        started = time.perf_counter()
-        spec, everyone = self.specs[0], list(range(len(self.specs)))
-        losses = (self.loss_sum / self.n_losses).tolist() if self.n_losses else None
-        last = step == spec.training.steps
-        asked: list[tuple[Threshold, list[int]]] = [
-            (threshold, [run for run in everyone if self.reached[run][place] is None])
-            for place, threshold in enumerate(self.noted)
-        ]
-        if spec.stop is not None:
-            asked.append((spec.stop, everyone))
-        now = Standing(self.specs, self.rows, self.weights)
-        passed, values = self.evaluator.evaluate(now, asked)
-        for place in range(len(self.noted)):
-            for run in passed[place]:
-                self.reached[run][place] = step
-        solved = passed[-1] if spec.stop is not None else set()
-        if values:
-            self._extend_curves(step, losses, values)
-        ending = [run for run in everyone if last or run in solved]
-        final = self._final(now, ending, values)
-        self._charge(started)
-        for run, numbers in zip(ending, final, strict=True):
-            outcome = Outcome.SOLVED if run in solved else Outcome.OUT_OF_STEPS
-            yield self._record(run, outcome, step, numbers, losses[run] if losses else math.nan)
-        if ending:
-            self._keep([run for run in everyone if run not in set(ending)])
-        self.loss_sum.zero_()
-        self.n_losses = 0
-
-    def _final(self, now: Standing, ending: list[int], values: Sequence[Values]) -> list[Values]:
-        metrics = self.specs[0].metrics
-        if values:
-            return [{m.column: values[run][m.column] for m in metrics} for run in ending]
-        return self.evaluator.measure(now, ending, metrics) if ending else []
-
-    def _extend_curves(
-        self, step: int, losses: list[float] | None, values: Sequence[Values]
-    ) -> None:
-        unmeasured = self.specs[0].usual_metric("train").column  # online there is no sample
-        for run, curve in enumerate(self.curves):
-            curve.step.append(step)
-            curve.append("train_loss", losses[run] if losses else math.nan)
-            if self.train.online:
-                curve.append(unmeasured, math.nan)
-            for name, value in values[run].items():
-                curve.append(name, value)
-            if self.gauges[run].instruments:
-                weights = self._weights_of(run)
-                self.gauges[run].read(step, weights, curve, self._buffers_of(run))
-
-    def _weights_of(self, run: int) -> list[Weights]:
-        return [weight[run].detach().numpy() for weight in self.weights]
-
-    def _buffers_of(self, run: int) -> Named:
-        return {name: buffer[run].numpy() for name, buffer in self.network.buffers.items()}
-
     def _keep(self, runs: list[int]) -> None:
-        """Let all but `runs` leave the stack."""
-        self._select(torch.tensor(runs, dtype=torch.int64))
-        self.specs = [self.specs[run] for run in runs]
-        self.rows = [self.rows[run] for run in runs]
-        self.curves = [self.curves[run] for run in runs]
-        self.reached = [self.reached[run] for run in runs]
-        self.gauges = [self.gauges[run] for run in runs]
-        self.seconds = [self.seconds[run] for run in runs]
+        super()._keep(runs)
         self._pair_up()
 
     def _select(self, rows: Tensor) -> None:
-        self.weights = self._asked([weight.detach()[rows] for weight in self.weights])
-        self.network.keep(rows)
+        super()._select(rows)
+        self.weights = self._asked(self.weights)
         self.update.keep(rows)
-        self.loss_sum = self.loss_sum[rows]
-
-    def _record(
-        self, run: int, outcome: Outcome, steps: int, final: Values, train_loss: float
-    ) -> RunRecord:
-        spec, noted = self.specs[run], self.reached[run]
-        first = 0 if spec.fitted is None else 1
-        kept = (
-            {}
-            if outcome is Outcome.DIVERGED
-            else kept_weights(spec, self._weights_of(run), self._buffers_of(run))
-        )
-        return RunRecord(
-            spec=spec,
-            outcome=outcome,
-            solved_at=steps if outcome is Outcome.SOLVED else None,
-            fitted_at=noted[0] if first else None,
-            steps=steps,
-            test_error=final.get("test_error", math.nan),
-            train_loss=train_loss,
-            curves=self.curves[run],
-            seconds=self.seconds[run],
-            engine=Torch.name,
-            final=final,
-            reached={t.column: at for t, at in zip(self.noted[first:], noted[first:], strict=True)},
-            **kept,
-        )
-
-
-def _stacked_weights(specs: Sequence[RunSpec]) -> list[Tensor]:
-    shapes = [parameter.shape for parameter in specs[0].parameters]
-    dtype = getattr(torch, specs[0].training.precision)
-    weights = [torch.empty(len(specs), *shape, dtype=dtype) for shape in shapes]
-    for group in grouped(specs):
-        drawn = initial_weights([specs[run] for run in group])
-        for weight, values in zip(weights, drawn, strict=True):
-            weight[torch.tensor(group)] = torch.from_numpy(values).to(dtype)
-    return weights

@@ -16,7 +16,7 @@ from petridish.training.losses import CrossEntropy
 from petridish.training.members import Members
 from petridish.training.metrics import Error
 from petridish.training.numerics import settled
-from petridish.training.record import Curves, Outcome, RunRecord
+from petridish.training.record import Outcome, RunRecord
 from petridish.training.screen import CHUNK
 from petridish.training.spec import RunSpec
 
@@ -41,7 +41,7 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
         loss="cross_entropy" if isinstance(training.loss, CrossEntropy) else "logistic",
         optimiser=training.optimiser,
     )
-    since, losses = 0, 0.0  # of the steps since the last look but one
+    since, losses = 0, 0.0  # of the steps since the evaluation before the last
     outcome = Outcome.OUT_OF_STEPS
     for step in range(training.steps):
         if monitor.stopped():
@@ -58,24 +58,20 @@ def _run(spec: RunSpec, monitor: Monitor) -> RunRecord | None:
             since, losses = 0, 0.0
         since, losses = since + 1, losses + loss
     diverged = outcome is Outcome.DIVERGED
-    test_error = math.nan if diverged else _test_error(spec, member)
     return RunRecord(
         spec=spec,
         outcome=outcome,
-        solved_at=None,
         fitted_at=None,
         steps=step + 1,
-        test_error=test_error,
         train_loss=math.nan if diverged else losses / since,
-        curves=Curves(),
         seconds=time.perf_counter() - started,
         engine=Wide.name,
-        final={} if diverged else {"test_error": test_error},
+        final={} if diverged else {"test_error": _test_error(spec, member)},
     )
 
 
 def _targets(spec: RunSpec, labels: Tensor) -> Tensor:
-    """Give the probability of y = +1, which is class 0, or of each class."""
+    """Return the probability of y = +1, which is class 0, or of each class."""
     if isinstance(spec.training.loss, CrossEntropy):
         return torch.nn.functional.one_hot(labels.long(), spec.domain.n_classes).float()
     return 1 - labels.float().unsqueeze(1)

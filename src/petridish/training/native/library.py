@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 import petridish.training.native
 from petridish.errors import UserError, nearest
 
-ABI = 3  # PETRIDISH_ABI of native/petridish.h
+ABI = 4  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 MAX_COEFFICIENTS = 16
 
 
-class Piece(ctypes.Structure):
+class NativePiece(ctypes.Structure):
     """`petridish_piece`: rates and decays of W, b, v, β from a step on."""
 
     _fields_ = [("start", c_int64), ("rate", c_double * 4), ("decay", c_double * 4)]
 
 
-class Stage(ctypes.Structure):
-    """`petridish_stage`: a part of a look at a sample."""
+class NativeStage(ctypes.Structure):
+    """`petridish_stage`: a part of a sample, read at an evaluation."""
 
     _fields_ = [("start", c_int64), ("stop", c_int64), ("limit", c_int64)]
 
@@ -67,23 +67,60 @@ class Spec(ctypes.Structure):
         ("evaluate_every", c_int64),
         ("curves", c_int32),
         ("n_stages", c_int32),
-        ("stages", POINTER(Stage)),
+        ("stages", POINTER(NativeStage)),
         ("n_fit_stages", c_int64),
-        ("fit_stages", POINTER(Stage)),
+        ("fit_stages", POINTER(NativeStage)),
         ("n_pieces", c_int64),
-        ("pieces", POINTER(Piece)),
+        ("pieces", POINTER(NativePiece)),
     ]
 
 
 class State(ctypes.Structure):
-    """`petridish_state`: where a run stands."""
+    """`petridish_state`: the progress of a run."""
 
     _fields_ = [
         ("step", c_int64),
         ("test_wrong", c_int64),
         ("train_loss", c_double),
-        ("n_looks", c_int64),
+        ("n_evaluations", c_int64),
         ("fitted_at", c_int64),
+    ]
+
+
+class NativeFactors(ctypes.Structure):
+    """`petridish_factors`: rates, decays and kept shares of all parameters from a step on."""
+
+    _fields_ = [
+        ("start", c_int64),
+        ("rate", c_void_p),
+        ("decay", c_void_p),
+        ("keep", c_void_p),
+    ]
+
+
+class AttentionSpec(ctypes.Structure):
+    """`petridish_attention_spec`: everything that a run of attention depends on but its weights."""
+
+    _fields_ = [
+        ("states", c_int32),
+        ("length", c_int32),
+        ("d", c_int32),
+        ("heads", c_int32),
+        ("layers", c_int32),
+        ("optimiser", c_int32),
+        ("batch_size", c_int64),
+        ("momentum", c_double),
+        ("beta1", c_double),
+        ("beta2", c_double),
+        ("epsilon", c_double),
+        ("clip", c_double),
+        ("n_pieces", c_int64),
+        ("pieces", POINTER(NativeFactors)),
+        ("draws", c_int32),
+        ("one_row", c_int32),
+        ("seed", c_uint64),
+        ("key", c_uint64),
+        ("skip", c_int64),
     ]
 
 
@@ -98,6 +135,13 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "petridish_read_curves": (None, [c_void_p] * 5),
     "petridish_read_weights": (None, [c_void_p] * 5),
     "petridish_count_wrong": (c_int64, [c_void_p, c_void_p, c_void_p, c_int64]),
+    "petridish_attention_begin": (c_void_p, [POINTER(AttentionSpec), c_int32, c_void_p]),
+    "petridish_attention_end": (None, [c_void_p]),
+    "petridish_attention_advance": (c_int64, [c_void_p, c_int64, c_int64, *[c_void_p] * 3]),
+    "petridish_attention_weights": (None, [c_void_p] * 2),
+    "petridish_attention_outputs": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "petridish_attention_gradient": (c_double, [c_void_p] * 4),
+    "petridish_attention_draw": (None, [c_void_p, c_int64, c_int64, c_void_p, c_void_p]),
     "petridish_words": (None, [c_uint64, c_uint64, c_int64, c_int64, c_void_p]),
     "petridish_peak_flops": (c_double, [c_int32, c_double]),
 }
@@ -106,9 +150,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 def _find() -> Path | None:
     if given := os.environ.get(LIBRARY_VARIABLE):
         return Path(given)
-    for (
-        folder
-    ) in petridish.training.native.__path__:  # an editable install has the library elsewhere
+    # An editable install has the library in another folder.
+    for folder in petridish.training.native.__path__:
         for path in sorted(Path(folder).glob("petridish_native.*")):
             return path
     return None
@@ -116,7 +159,7 @@ def _find() -> Path | None:
 
 @cache
 def is_built() -> bool:
-    """Say whether this installation has the library."""
+    """Return whether this installation has the library."""
     return _find() is not None
 
 
@@ -166,7 +209,7 @@ def instruction_sets() -> tuple[InstructionSet, ...]:
 
 
 def chosen_set() -> InstructionSet:
-    """Give the fastest set that this processor has, or the one the environment asks for."""
+    """Return the fastest set that this processor has, or the one that the environment names."""
     here = {isa.name: isa for isa in instruction_sets() if isa.runs_here}
     asked = os.environ.get(ISA_VARIABLE)
     if not asked:
@@ -187,5 +230,5 @@ def words(seed: int, key: int, start: int, count: int) -> NDArray[np.uint64]:
 
 
 def peak_flops(seconds: float = 0.2) -> float:
-    """Measure floating-point operations a second of multiply-adds in registers, on one core."""
+    """Measure floating-point operations per second of multiply-adds in registers, on one core."""
     return float(library().petridish_peak_flops(chosen_set().index, seconds))

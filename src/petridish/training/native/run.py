@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from petridish.errors import UserError
 from petridish.training.native.library import (
     InstructionSet,
-    Piece,
+    NativePiece,
+    NativeStage,
     Spec,
-    Stage,
     State,
     chosen_set,
     library,
@@ -44,7 +44,7 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True)
-class Examples:
+class PackedExamples:
     """Packed inputs, shape (example, word), and the labels' bits, shape (example,)."""
 
     inputs: Words
@@ -65,7 +65,7 @@ class Labelling:
 
 
 @dataclass(frozen=True)
-class Rates:
+class NativeRates:
     """From step `start` on: rates and decays of W, b, v, β."""
 
     start: int
@@ -74,11 +74,11 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Looks:
+class EvaluationPlan:
     """When a run is measured.
 
     `stages` of the held-out sample and `fit_stages` of the training sample are (start, stop,
-    limit); none for a run without target, or without interest in its fit.
+    limit); empty for a run without a target, or without `fitted_error`.
     """
 
     every: int
@@ -88,7 +88,7 @@ class Looks:
 
 
 @dataclass(frozen=True)
-class Neurons:
+class NeuronKind:
     """What the neurons do: Σ_j v_j σ(z_j) + β, Σ_j σ(z_j) (`ones`), or Π_j z_j (`product`).
 
     `k` is the degree of a power, zigzag, polynomial or sine, `scale` belongs to a sine, and
@@ -104,7 +104,7 @@ class Neurons:
 
 @dataclass(frozen=True)
 class Curve:
-    """A run at each of its looks; `train_wrong` is −1 online."""
+    """A run at each of its evaluations; `train_wrong` is −1 online."""
 
     step: NDArray[np.int64]
     train_loss: NDArray[np.float64]
@@ -122,21 +122,21 @@ class RunArguments:
     loss: str
     seed: int
     keys: tuple[int, int, int]  # of the streams "batches", "train", "noise"
-    train: Examples | Labelling
-    test: Examples
-    looks: Looks
-    rates: Sequence[Rates]
+    train: PackedExamples | Labelling
+    test: PackedExamples
+    plan: EvaluationPlan
+    rates: Sequence[NativeRates]
     weights: Sequence[Floats]  # W (width, n), b (width,), v (1, width), β (1,)
     certify: bool = True
-    neurons: Neurons = Neurons()
+    neurons: NeuronKind = NeuronKind()
 
 
-def _stages(stages: Sequence[tuple[int, int, int]]) -> ctypes.Array[Stage]:
-    return (Stage * len(stages))(*[Stage(*stage) for stage in stages])
+def _stages(stages: Sequence[tuple[int, int, int]]) -> ctypes.Array[NativeStage]:
+    return (NativeStage * len(stages))(*[NativeStage(*stage) for stage in stages])
 
 
 class NativeRun:
-    """A run under way, to be used by one thread at a time, and in a `with` block."""
+    """A run in progress, for one thread at a time, in a `with` block."""
 
     def __init__(self, arguments: RunArguments, isa: InstructionSet | None = None) -> None:
         weights = [np.ascontiguousarray(weight, np.float32) for weight in arguments.weights]
@@ -162,10 +162,10 @@ class NativeRun:
             )
 
     def _spec(self, given: RunArguments) -> Spec:
-        train, looks = given.train, given.looks
-        stages, fit_stages = _stages(looks.stages), _stages(looks.fit_stages)
-        pieces = (Piece * len(given.rates))(
-            *[Piece(min(r.start, NEVER), r.rate, r.decay) for r in given.rates]
+        train, plan = given.train, given.plan
+        stages, fit_stages = _stages(plan.stages), _stages(plan.fit_stages)
+        pieces = (NativePiece * len(given.rates))(
+            *[NativePiece(min(r.start, NEVER), r.rate, r.decay) for r in given.rates]
         )
         self._kept += [stages, fit_stages, pieces]
         neurons = given.neurons
@@ -189,8 +189,8 @@ class NativeRun:
             test_inputs=self._keep(given.test.inputs, np.uint64),
             test_labels=self._keep(given.test.labels, np.uint8),
             n_test=len(given.test.labels),
-            evaluate_every=min(looks.every, NEVER),
-            curves=looks.curves,
+            evaluate_every=min(plan.every, NEVER),
+            curves=plan.curves,
             n_stages=len(stages),
             stages=stages,
             n_fit_stages=len(fit_stages),
@@ -198,7 +198,7 @@ class NativeRun:
             n_pieces=len(pieces),
             pieces=pieces,
         )
-        if isinstance(train, Examples):
+        if isinstance(train, PackedExamples):
             spec.m = len(train.labels)
             spec.train_inputs = self._keep(train.inputs, np.uint64)
             spec.train_labels = self._keep(train.labels, np.uint8)
@@ -211,7 +211,7 @@ class NativeRun:
         return spec
 
     def _keep(self, array: NDArray[Any], kind: type[np.generic]) -> int:
-        """Give the address of an array of the kind that the library reads."""
+        """Return the address of an array of the type that the library reads, and keep it alive."""
         array = np.ascontiguousarray(array, kind)
         self._kept.append(array)
         return int(array.ctypes.data)
@@ -228,22 +228,22 @@ class NativeRun:
         library().petridish_end(self._run)
         self._run = None
 
-    def advance(self, work: int, *, pause_at_looks: bool = False) -> Status:
-        """Go on for about `work` units: one is a neuron's forward pass on 32 examples."""
-        return Status(library().petridish_advance(self._run, work, pause_at_looks))
+    def advance(self, work: int, *, pause_at_evaluations: bool = False) -> Status:
+        """Continue for about `work` units: one is a neuron's forward pass on 32 examples."""
+        return Status(library().petridish_advance(self._run, work, pause_at_evaluations))
 
     @property
     def state(self) -> State:
-        """Where the run stands."""
+        """The progress of the run."""
         state = State()
         library().petridish_read_state(self._run, ctypes.byref(state))
         return state
 
     def curves(self) -> Curve:
-        """Give the looks so far."""
-        looks = self.state.n_looks
-        step, train_wrong, test_wrong = (np.empty(looks, np.int64) for _ in range(3))
-        train_loss = np.empty(looks, np.float64)
+        """Return the evaluations so far."""
+        count = self.state.n_evaluations
+        step, train_wrong, test_wrong = (np.empty(count, np.int64) for _ in range(3))
+        train_loss = np.empty(count, np.float64)
         library().petridish_read_curves(
             self._run,
             *[array.ctypes.data for array in (step, train_loss, train_wrong, test_wrong)],
@@ -251,13 +251,13 @@ class NativeRun:
         return Curve(step, train_loss, train_wrong, test_wrong)
 
     def weights(self) -> list[Floats]:
-        """Give W (width, n), b (width,), v (1, width), β (1,)."""
+        """Return W (width, n), b (width,), v (1, width), β (1,)."""
         width, n = self._shape
         found = [np.empty(shape, np.float32) for shape in ((width, n), width, (1, width), 1)]
         library().petridish_read_weights(self._run, *[array.ctypes.data for array in found])
         return found
 
-    def count_wrong(self, examples: Examples) -> int:
+    def count_wrong(self, examples: PackedExamples) -> int:
         """Count the examples whose output has not the sign of the label."""
         inputs = np.ascontiguousarray(examples.inputs, np.uint64)
         labels = np.ascontiguousarray(examples.labels, np.uint8)

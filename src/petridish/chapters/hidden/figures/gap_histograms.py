@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.chapters.hidden.rules.architectures import NAMES, numeral
-from petridish.figures.style import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    NothingToDraw,
-    caption,
-    house_style,
-    sample_label,
-)
+from petridish.figures.panels import outer_legend, panels, tiles, with_curves
+from petridish.figures.style import BLUE, GREY, INK, ORANGE, caption, sample_label
 from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
 
 BITS, DEGREES, NEURONS = 15, (2, 3, 4), 1000
 TAIL = 0.01  # of the neurons, counted in the last bar at either end
-MOST = 10  # paths a panel, as in HP's Figure B.8
+MOST = 10  # paths per panel, as in HP's Figure B.8
 ROWS: tuple[tuple[GapActivation, str], ...] = (("relu", "ReLU"), ("sine", "sine"))
 SHADES: tuple[tuple[GapWeights, str], ...] = (("uniform", BLUE), ("gaussian", ORANGE))
 LABELS = {"uniform": "uniform w", "gaussian": "Gaussian w"}
@@ -43,20 +35,15 @@ def gap_histograms(table: pl.DataFrame, title: str) -> Figure:
     """
     from petridish.theory.hidden.fourier_gaps import random_gaps, reference_gap
 
-    with house_style() as make_figure:
-        figure: Figure = make_figure(
-            figsize=(0.9 + 3.2 * len(DEGREES), 1.5 + 2.2 * len(ROWS)), layout="constrained"
-        )
-        axes = figure.subplots(len(ROWS), len(DEGREES), squeeze=False)
+    size = (0.9 + 3.2 * len(DEGREES), 1.5 + 2.2 * len(ROWS))
+    with panels(len(ROWS), len(DEGREES), size) as (figure, axes):
         for (i, (activation, name)), (j, k) in product(enumerate(ROWS), enumerate(DEGREES)):
             panel, reference = axes[i][j], float(reference_gap(BITS, k))
-            found = {
-                weights: random_gaps(
-                    activation, weights, BITS, k, trials=NEURONS, rng=np.random.default_rng(k)
-                )
-                / reference
-                for weights, _ in SHADES
-            }
+            found = {}
+            for weights, _ in SHADES:
+                rng = np.random.default_rng(k)
+                gaps = random_gaps(activation, weights, BITS, k, trials=NEURONS, rng=rng)
+                found[weights] = gaps / reference
             low, high = np.quantile(np.concatenate(list(found.values())), [TAIL, 1 - TAIL])
             edges = np.linspace(min(low, 0), max(high, 1.5), 45)
             for weights, colour in SHADES:
@@ -68,13 +55,12 @@ def gap_histograms(table: pl.DataFrame, title: str) -> Figure:
                 panel.set_xlabel(f"Γ / Γ_majority, which is {reference:.2g}")
             if j == 0:
                 panel.set_ylabel("share of neurons")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center", frameon=False)
+        outer_legend(figure, axes[0, 0])
         caption(
             figure,
             title,
-            f"n = {BITS}, {NEURONS} neurons a histogram, every gap exact; the last bars hold what "
-            "lies beyond. Γ_majority is the gap of a ReLU's gradient at weights "
+            f"n = {BITS}, {NEURONS} neurons per histogram, every gap exact; the last bars hold "
+            "what lies beyond. Γ_majority is the gap of a ReLU's gradient at weights "
             "±1.\nσ' is 1{w · x + b > 0}, or sin(w · x / √n), cos for odd k. Biases are 0; for odd "
             "k a ReLU without bias has no gap: neurons and majority have one there.",
         )
@@ -92,43 +78,24 @@ def _histogram(panel: Any, values: Any, edges: Any, colour: str, label: str) -> 
 def gap_paths(table: pl.DataFrame, title: str) -> Figure:
     """Draw Γ of every run over its steps, with majority's gap as a line [HP Fig. B.8 right].
 
-    A panel for each task and model. A dot ends the part of a path that lies before the test error
+    One panel per task and model. A dot ends the part of a path that lies before the test error
     falls below 45 %; what follows is thin.
     """
-    import polars as pl
-
-    name = "curve.fourier_gap"
-    if name not in table.columns or table[name].is_null().all():
-        raise NothingToDraw(
-            "These runs kept no Fourier gap. Run them with --set evaluation.curves=true and "
-            "fourier_gap among evaluation.instruments to draw it."
-        )
-    kept = table.filter(pl.col(name).is_not_null())
-    panels = kept.partition_by("task.n", "task.k", "model", as_dict=True)
-    keys = sorted(panels, key=str)
-    across = min(4, len(keys))
-    down = -(-len(keys) // across)
-    with house_style() as make_figure:
-        figure: Figure = make_figure(
-            figsize=(1.2 + 3.3 * across, 1.3 + 2.6 * down), layout="constrained"
-        )
-        axes = figure.subplots(down, across, squeeze=False).ravel()
-        for panel, key in zip(axes, keys, strict=False):
-            _paths(panel, key, panels[key].sort("seed"))
-        for panel in axes[len(keys) :]:
-            panel.set_visible(False)
-        for panel in axes[: len(keys) : across]:
-            panel.set_ylabel("Fourier gap Γ")
-        for panel in axes[max(0, len(keys) - across) : len(keys)]:
-            panel.set_xlabel("step")
-        figure.legend(*_legend(axes[: len(keys)]), loc="outside right center", frameon=False)
+    kept = with_curves(table, "fourier_gap")
+    kept = kept.filter(kept["curve.fourier_gap"].is_not_null())
+    parts = kept.partition_by("task.n", "task.k", "model", as_dict=True)
+    labels = "step", "Fourier gap Γ"
+    with tiles(len(parts), 4, tile=(3.3, 2.6), margin=(1.2, 1.3), labels=labels) as (figure, axes):
+        for panel, key in zip(axes, sorted(parts, key=str), strict=True):
+            _paths(panel, key, parts[key].sort("seed"))
+        outer_legend(figure, axes)
         caption(
             figure,
             title,
-            f"{len(kept)} runs, at most {MOST} drawn a panel. Γ is the largest of a network's "
-            "neurons. Thick up to the last look at chance (test error ≥ 45 %, the dot), thin from "
-            "there on. Dashed: the gap of a ReLU's gradient at weights ±1 (for odd k, where that "
-            "is 0, with the least bias that matters).",
+            f"{len(kept)} runs, at most {MOST} drawn per panel. Γ is the largest of a network's "
+            "neurons. Thick up to the last evaluation at chance (test error ≥ 45 %, the dot), thin "
+            "from there on. Dashed: the gap of a ReLU's gradient at weights ±1 (for odd k, where "
+            "that is 0, with the least bias that matters).",
         )
     return figure
 
@@ -144,10 +111,8 @@ def _paths(panel: Any, key: tuple[Any, ...], runs: pl.DataFrame) -> None:
         solved = run["outcome"] == "SOLVED"
         colour = BLUE if solved else ORANGE
         step, gap = run["curve.step"], run["curve.fourier_gap"]
-        left = next(
-            (i for i, error in enumerate(run["curve.test_error"]) if error < 0.45), len(step)
-        )
-        end = max(left, 1)
+        low = (i for i, error in enumerate(run["curve.test_error"]) if error < 0.45)
+        end = max(next(low, len(step)), 1)
         label = "solved" if solved else "not solved"
         panel.plot(step[:end], gap[:end], color=colour, lw=1.5, alpha=0.85, label=label)
         panel.plot(step[end - 1 :], gap[end - 1 :], color=colour, lw=0.7, alpha=0.5)
@@ -155,8 +120,8 @@ def _paths(panel: Any, key: tuple[Any, ...], runs: pl.DataFrame) -> None:
     reference = float(reference_gap(int(n), int(k)))
     panel.axhline(reference, color=INK, lw=1.1, ls="--", label="majority")
     panel.axhline(0, color=GREY, lw=0.6)
-    looks = sorted({at for steps in runs["curve.step"].to_list() for at in steps})
-    first, last = (looks[1], looks[-1]) if len(looks) > 1 else (1, 1)
+    steps = sorted(set(runs["curve.step"].explode()))
+    first, last = (steps[1], steps[-1]) if len(steps) > 1 else (1, 1)
     panel.set_xscale("symlog", linthresh=first, linscale=0.4)
     panel.set_xlim(0, 1.1 * last)
     powers = [10**power for power in range(12) if first <= 10**power <= 1.1 * last]
@@ -166,11 +131,3 @@ def _paths(panel: Any, key: tuple[Any, ...], runs: pl.DataFrame) -> None:
     name = numeral(read_cell(runs["cell"][0]).model, k)
     panel.set_title(f"({n}, {k}): {NAMES.get(name, model)}", loc="left", fontsize=9)
     panel.yaxis.set_major_locator(MaxNLocator(5))
-
-
-def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    found: dict[str, Any] = {}
-    for panel in axes:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return list(found.values()), list(found)

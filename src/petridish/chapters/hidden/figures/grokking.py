@@ -7,69 +7,55 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.chapters.hidden.rules.grokking import CELL, DECAY
 from petridish.figures.curves import NOTE
 from petridish.figures.heat_map import CLASS_COLOURS
-from petridish.figures.style import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    NothingToDraw,
-    caption,
-    house_style,
-    sample_label,
-)
+from petridish.figures.panels import corner, panels, quiet, span, with_curves
+from petridish.figures.style import BLUE, GREY, INK, ORANGE, NothingToDraw, caption, sample_label
 from petridish.rules.columns import curve_columns, reads
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-DECAY = "training.weight_decay"
-MOST_CURVES = 5  # a panel, as in HP's Figure B.11
+MOST_CURVES = 5  # per panel, as in HP's Figure B.11
 SHARE = 0.2  # of the runs grok: the band of `GrokkingBand`
 
 
 @reads(*curve_columns("train_error", "test_error"))
 def grokking_grid(table: pl.DataFrame, title: str) -> Figure:
-    """Draw training and test error over steps, a panel for each sample size and weight decay.
+    """Draw training and test error over steps, one panel per sample size and weight decay.
 
     The composition of HP's Figure B.11: m falls from left to right, λ rises downwards, up to five
-    runs a panel. A panel's corner says how many of its runs are solved, all of them counted.
+    runs per panel. A panel's corner says how many of its runs are solved, all of them counted.
     """
-    import polars as pl
-
-    if "curve.step" not in table.columns or table["curve.step"].is_null().all():
-        raise NothingToDraw(
-            "These runs kept no curves. Run them with --set evaluation.curves=true to draw them."
-        )
-    kept = table.filter(pl.col("curve.step").is_not_null())
+    kept = with_curves(table)
     rows, samples = _decays(table), _samples(table)
-    panels = kept.partition_by("task", DECAY, "data.m", as_dict=True)
-    everyone = table.partition_by("task", DECAY, "data.m", as_dict=True)
-    with house_style() as make_figure:
-        size = (max(7.5, 0.9 + 1.75 * len(samples)), 1.3 + 1.25 * len(rows))
-        figure: Figure = make_figure(figsize=size, layout="constrained")
-        axes = figure.subplots(len(rows), len(samples), squeeze=False, sharex=True, sharey=True)
+    drawn = kept.partition_by(CELL, as_dict=True)
+    everyone = table.partition_by(CELL, as_dict=True)
+    size = (max(7.5, 0.9 + 1.75 * len(samples)), 1.3 + 1.25 * len(rows))
+    shape = len(rows), len(samples)
+    with panels(*shape, size, sharex=True, sharey=True) as (figure, axes):
         for (row, column), panel in np.ndenumerate(axes):
             key = (*rows[row], samples[column])
             panel.set_xscale("log")
             panel.set_ylim(-0.03, 0.68)
             panel.set_yticks([0, 0.5])
-            if key in panels:
-                _curves(panel, panels[key])
+            if key in drawn:
+                _curves(panel, drawn[key])
             if key in everyone:
-                _corner(panel, everyone[key])
+                share = (everyone[key]["outcome"] == "SOLVED").sum() / len(everyone[key])
+                corner(panel, f"{100 * share:.0f} %", fontweight="bold")
             if row == 0:
                 panel.set_title(f"m = {sample_label(samples[column])}", loc="left", fontsize=9)
             if row == len(rows) - 1:
                 panel.set_xlabel("step")
             if column == 0:
-                panel.set_ylabel(_row_name(rows[row], rows), fontsize=8.5)
+                panel.set_ylabel(_row_name(table, rows[row], rows), fontsize=8.5)
         caption(
             figure,
             title,
-            f"{_made(table)}; at most {MOST_CURVES} runs drawn a panel. Errors against steps. "
+            f"{_made(table)}; at most {MOST_CURVES} runs drawn per panel. Errors against steps. "
             f"{NOTE} Right corner: percent solved, of all runs.",
         )
     return figure
@@ -86,18 +72,17 @@ def grokking_map(table: pl.DataFrame, title: str) -> Figure:
     from matplotlib.patches import Patch, Rectangle
     from matplotlib.patheffects import withStroke
 
-    from petridish.rules.outcomes import CLASSES, DELAY, with_classes
+    from petridish.rules.outcome_classes import CLASSES, DELAY, with_classes
 
     rows, samples = _decays(table), _samples(table)
     halo = [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]
     counts: dict[tuple[Any, ...], dict[str, int]] = {}
-    groups = with_classes(table).group_by("task", DECAY, "data.m", "class").len()
+    groups = with_classes(table).group_by(*CELL, "class").len()
     for *place, name, number in groups.iter_rows():
         counts.setdefault(tuple(place), {})[name] = number
-    with house_style() as make_figure:
-        size = (max(7.5, 3.0 + 0.72 * len(samples)), 1.5 + 0.52 * len(rows))
-        figure: Figure = make_figure(figsize=size, layout="constrained")
-        panel = figure.subplots()
+    size = (max(7.5, 3.0 + 0.72 * len(samples)), 1.5 + 0.52 * len(rows))
+    with panels(1, 1, size) as (figure, axes):
+        panel = axes[0, 0]
         for row, key in enumerate(rows):
             for column, m in enumerate(samples):
                 cell = counts.get((*key, m), {})
@@ -118,14 +103,11 @@ def grokking_map(table: pl.DataFrame, title: str) -> Figure:
         panel.set_xlim(-0.55, len(samples) - 0.45)
         panel.set_ylim(len(rows) - 0.45, -0.55)
         panel.set_xticks(range(len(samples)), [sample_label(m) for m in samples])
-        panel.set_yticks(range(len(rows)), [_row_name(key, rows) for key in rows])
+        panel.set_yticks(range(len(rows)), [_row_name(table, key, rows) for key in rows])
         panel.set_xlabel("sample size m")
-        panel.spines[:].set_visible(False)
-        panel.tick_params(length=0)
-        handles = [
-            Patch(fc=colour, label=name)
-            for name, colour in zip(CLASSES, CLASS_COLOURS, strict=True)
-        ]
+        quiet(panel)
+        colours = zip(CLASSES, CLASS_COLOURS, strict=True)
+        handles = [Patch(fc=colour, label=name) for name, colour in colours]
         figure.legend(handles=handles, loc="outside right center", frameon=False)
         caption(
             figure,
@@ -141,7 +123,7 @@ def depth_table(table: pl.DataFrame, title: str) -> Figure:
 
     The line is the degree 2^(L−1) that L layers of squares can reach [HP App. B.3.7].
     """
-    from petridish.chapters.hidden.rules.grokking import with_depth
+    from petridish.chapters.hidden.rules.depth import with_depth
 
     runs = with_depth(table)
     if runs.is_empty():
@@ -158,17 +140,15 @@ def depth_table(table: pl.DataFrame, title: str) -> Figure:
         (name, runs.filter(runs["greedy"] == greedy))
         for name, greedy in (("end to end", False), ("greedy, layer by layer", True))
     ]
-    with house_style() as make_figure:
-        size = (max(7.5, 2.4 + 2 * (0.3 + 0.62 * len(ks))), 2.0 + 0.62 * len(layers))
-        figure: Figure = make_figure(figsize=size, layout="constrained")
-        axes = figure.subplots(1, 2, sharey=True)
-        for panel, (name, part) in zip(axes, sides, strict=True):
+    size = (max(7.5, 2.4 + 2 * (0.3 + 0.62 * len(ks))), 2.0 + 0.62 * len(layers))
+    with panels(1, 2, size, sharey=True) as (figure, axes):
+        for panel, (name, part) in zip(axes[0], sides, strict=True):
             image = _depths(panel, part, layers, ks)
             panel.set_title(name, loc="left")
             panel.set_xlabel("bits of the parity, k")
             if part.is_empty():
                 panel.text(0.5, 0.5, "not run", transform=panel.transAxes, ha="center", color=GREY)
-        axes[0].set_yticks(range(len(layers)), [f"L = {depth}" for depth in layers])
+        axes[0, 0].set_yticks(range(len(layers)), [f"L = {depth}" for depth in layers])
         bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.015)
         bar.set_label("share solved")
         bar.outline.set_visible(False)
@@ -207,8 +187,7 @@ def _depths(panel: Any, runs: pl.DataFrame, layers: list[int], ks: list[int]) ->
     panel.set_xlim(-0.5, len(ks) - 0.5)
     panel.set_ylim(len(layers) - 0.5, -0.5)
     panel.set_xticks(range(len(ks)), [str(k) for k in ks])
-    panel.spines[:].set_visible(False)
-    panel.tick_params(length=0)
+    quiet(panel)
     return image
 
 
@@ -222,10 +201,13 @@ def _samples(table: pl.DataFrame) -> list[float]:
     return sorted(set(table["data.m"]), reverse=True)
 
 
-def _row_name(key: tuple[str, float], rows: list[tuple[str, float]]) -> str:
+def _row_name(table: pl.DataFrame, key: tuple[str, float], rows: list[tuple[str, float]]) -> str:
+    from petridish.chapters.hidden.rules.grokking import printed_decay
+
     task, decay = key
     several = len({name for name, _ in rows}) > 1
-    return f"{task}\nλ = {decay:g}" if several else f"λ = {decay:g}"
+    text = f"λ = {printed_decay(table, decay):g}"
+    return f"{task}\n{text}" if several else text
 
 
 def _curves(panel: Any, runs: pl.DataFrame) -> None:
@@ -238,20 +220,6 @@ def _curves(panel: Any, runs: pl.DataFrame) -> None:
         panel.plot(steps, test, color=colour, lw=0.95, alpha=0.9)
 
 
-def _corner(panel: Any, runs: pl.DataFrame) -> None:
-    share = (runs["outcome"] == "SOLVED").sum() / len(runs)
-    panel.text(
-        0.97,
-        0.95,
-        f"{100 * share:.0f} %",
-        transform=panel.transAxes,
-        ha="right",
-        va="top",
-        fontsize=8,
-        fontweight="bold",
-    )
-
-
 def _tasks(table: pl.DataFrame) -> str:
     tasks = sorted(set(table["task"]))
     if len(tasks) < 4:
@@ -261,9 +229,9 @@ def _tasks(table: pl.DataFrame) -> str:
 
 
 def _made(table: pl.DataFrame) -> str:
-    made = sorted(set(table.group_by("task", DECAY, "data.m").len()["len"]))
-    each = f"{made[0]}" if len(made) == 1 else f"{made[0]} to {made[-1]}"
+    each = span(table.group_by(CELL).len()["len"])
+    steps = max(table["training.steps"])
     return (
-        f"{_tasks(table)}; {len(table):,} runs, {each} a cell; at most "
-        f"{max(table['training.steps']):,} steps"
+        f"{_tasks(table)}; {len(table):,} runs, {each} per cell; at most {steps:,} steps; λ as in "
+        "HP's Eq. 5.1, η times the runs' weight decay"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.figures.panels import corner, outer_legend, panels, span
 from petridish.figures.style import (
     BLUE,
     GREY,
@@ -17,7 +18,6 @@ from petridish.figures.style import (
     ORANGE,
     NothingToDraw,
     caption,
-    house_style,
     sample_label,
     shades,
 )
@@ -33,14 +33,14 @@ Whole = NDArray[np.int64]
 BINS = 60  # of a histogram up to four medians
 LOG_BINS = 40  # of one on a logarithmic axis
 SHOWN = 5  # initialisations whose curves are drawn
-POINTS = 150  # a curve: means over neighbouring looks, as single ones are noisy
+POINTS = 150  # per curve: means over neighbouring evaluations, as single ones are noisy
 
 
 def time_histograms(table: pl.DataFrame, title: str) -> Figure:
-    """Draw when runs succeed, a column a width, against two laws of search by guessing.
+    """Draw when runs succeed, one column per width, against two laws of search by guessing.
 
     Above on linear axes, for the start; below on logarithmic ones, for both tails, as
-    frequencies for each step. Dashed is one guess a step, Geom(1 / C(n, k)); solid orange the law
+    frequencies for each step. Dashed is one guess per step, Geom(1 / C(n, k)); solid orange the law
     without memory that has the median of the runs.
     """
     from petridish.chapters.hidden.rules.luck import arrivals
@@ -50,48 +50,37 @@ def time_histograms(table: pl.DataFrame, title: str) -> Figure:
         raise NothingToDraw("No run was solved. Give runs more steps by --set training.steps=.")
     limits = _limits(list(cells.values()))
     several = len({task for task, _ in cells}) > 1
-    with house_style() as make_figure:
-        size = (2.7 + 3.4 * len(cells), 6.2)
-        figure: Figure = make_figure(figsize=size, layout="constrained")
-        axes = figure.subplots(2, len(cells), squeeze=False)
+    with panels(2, len(cells), (2.7 + 3.4 * len(cells), 6.2)) as (figure, axes):
         for (near, tails), ((task, width), cell) in zip(axes.T, cells.items(), strict=True):
             _linear(near, cell)
             _logarithmic(tails, cell, limits)
             where = f"{task}, r = {width}" if several else f"r = {width}"
             near.set_title(where, loc="left")
             tails.set_xlabel("steps to success $t_c$")
-        axes[0, 0].set_ylabel("share of runs a step, × 10⁻³")
-        axes[1, 0].set_ylabel("share of runs a step")
-        handles, labels = axes[1, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right center", frameon=False)
-        caption(figure, title, _note(table, cells))
+        axes[0, 0].set_ylabel("share of runs per step, × 10⁻³")
+        axes[1, 0].set_ylabel("share of runs per step")
+        outer_legend(figure, axes[1, 0])
+        every = " and ".join(map(str, sorted({cell.every for cell in cells.values()})))
+        tasks = ", ".join(sorted({task for task, _ in cells}))
+        caption(
+            figure,
+            title,
+            f"{tasks}; {len(table):,} runs, evaluated every {every} steps; a time is the first "
+            "evaluation that found a run solved. Above: up to four medians; the mark is the first "
+            "run solved. Below: all runs solved, both axes logarithmic; dotted: a bin with a "
+            "single run.",
+        )
     return figure
 
 
-def _note(table: pl.DataFrame, cells: dict[Any, Arrivals]) -> str:
-    every = sorted({cell.every for cell in cells.values()})
-    looks = " and ".join(map(str, every))
-    tasks = ", ".join(sorted({task for task, _ in cells}))
-    return (
-        f"{tasks}; {len(table):,} runs, looked at every {looks} steps; a time is the first look "
-        "that found a run solved. Above: up to four medians; the mark is the first run solved. "
-        "Below: all runs solved, both axes logarithmic; dotted: a bin with a single run."
-    )
-
-
 def _laws(panel: Any, cell: Arrivals, steps: Any, scale: float = 1.0) -> None:
-    rates = {
-        f"one guess a step:\nGeom(1 / C({cell.n}, {cell.k}))": (
-            1 / math.comb(cell.n, cell.k),
-            "--",
-        ),
-    }
+    guess = f"one guess per step:\nGeom(1 / C({cell.n}, {cell.k}))"
+    laws = [(guess, 1 / math.comb(cell.n, cell.k), "--", INK)]
     if math.isfinite(cell.median):
-        rates["memoryless, with\nthe runs' median"] = (math.log(2) / cell.median, "-")
-    for (label, (rate, style)), colour in zip(rates.items(), (INK, ORANGE), strict=False):
-        panel.plot(
-            steps, scale * rate * np.exp(-rate * steps), style, color=colour, lw=1.4, label=label
-        )
+        laws.append(("memoryless, with\nthe runs' median", math.log(2) / cell.median, "-", ORANGE))
+    for label, rate, style, colour in laws:
+        density = scale * rate * np.exp(-rate * steps)
+        panel.plot(steps, density, style, color=colour, lw=1.4, label=label)
 
 
 def _counts(cell: Arrivals, edges: Whole) -> Whole:
@@ -112,16 +101,8 @@ def _linear(panel: Any, cell: Arrivals) -> None:
     _laws(panel, cell, np.linspace(0, edges[-1], 200), 1e3)
     panel.plot(cell.ranked(1), 0, marker=6, ms=7, color=INK, clip_on=False, zorder=5)
     median = f"median {cell.median:,.0f}" if math.isfinite(cell.median) else "median unknown"
-    panel.text(
-        0.98,
-        0.97,
-        f"n = {cell.runs:,}\nfirst {cell.ranked(1):,.0f}\n{median}\n{cell.unsolved:,} not solved",
-        transform=panel.transAxes,
-        ha="right",
-        va="top",
-        fontsize=8,
-        linespacing=1.35,
-    )
+    text = f"n = {cell.runs:,}\nfirst {cell.ranked(1):,.0f}\n{median}\n{cell.unsolved:,} not solved"
+    corner(panel, text, linespacing=1.35)
     panel.set_xlim(0, edges[-1])
     panel.set_ylim(bottom=0)
 
@@ -144,15 +125,15 @@ def _logarithmic(panel: Any, cell: Arrivals, limits: tuple[float, float, float, 
 
 
 def _log_bins(cell: Arrivals) -> tuple[Whole, NDArray[np.float64]]:
-    """Give bins of whole looks that grow with time, and the share of runs a step in each."""
+    """Return bins of whole evaluations that grow with time, and the share of runs per step."""
     last = max(2, -(-int(cell.times[-1]) // cell.every))
-    looks = np.ceil(np.geomspace(1, last, LOG_BINS) - 1e-9)
-    edges = cell.every * np.unique([0, *looks]).astype(np.int64)
+    places = np.ceil(np.geomspace(1, last, LOG_BINS) - 1e-9)
+    edges = cell.every * np.unique([0, *places]).astype(np.int64)
     return edges, _counts(cell, edges) / cell.runs / np.diff(edges)
 
 
 def _limits(cells: Sequence[Arrivals]) -> tuple[float, float, float, float]:
-    """Give common limits of the logarithmic panels: all bins, and the laws where there are none."""
+    """Return common limits of the logarithmic panels: all bins, and the laws where none are."""
     bins = [_log_bins(cell) for cell in cells]
     right = float(max(edges[-1] for edges, _ in bins))
     guess = max(1 / math.comb(cell.n, cell.k) for cell in cells)
@@ -163,13 +144,13 @@ def _limits(cells: Sequence[Arrivals]) -> tuple[float, float, float, float]:
 
 @reads(*curve_columns("train_loss"))
 def variance_curves(table: pl.DataFrame, title: str, *, width: int | None = None) -> Figure:
-    """Draw the loss of a few initialisations, a colour each, and the times of all.
+    """Draw the loss of a few initialisations, one colour each, and the times of all.
 
     Left, as far as curves were kept, up to five initialisations, from the quickest to the slowest,
-    with all their seeds of SGD. Right, a column an initialisation, sorted by its median time,
+    with all their seeds of SGD. Right, one column per initialisation, sorted by its median time,
     with the share of the variance of log t_c that lies between initialisations.
     """
-    from petridish.statistics.estimate import censored_median
+    from petridish.statistics.intervals import censored_median
 
     if width is not None and len(chosen := table.filter(table["model.width"] == width)):
         table, title = chosen, f"{title}; r = {width}"
@@ -183,15 +164,13 @@ def variance_curves(table: pl.DataFrame, title: str, *, width: int | None = None
     if curves:
         places = np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round()
         colours = {order[int(place)]: colour for place, colour in shades(places.tolist()).items()}
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(10.8 if curves else 6.4, 4.3), layout="constrained")
-        axes = figure.subplots(1, 1 + curves, squeeze=False, width_ratios=[1, 1.15][-1 - curves :])
+    size, ratios = ((10.8, 4.3), [1, 1.15]) if curves else ((6.4, 4.3), [1])
+    with panels(1, len(ratios), size, width_ratios=ratios) as (figure, axes):
         if curves:
             _losses(axes[0, 0], groups, colours)
         _strip(axes[0, -1], groups, order, colours, middles)
         axes[0, -1].set_title(_explained(table), loc="left")
-        seeds = sorted({len(runs) for runs in groups.values()})
-        each = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        each = span(map(len, groups.values()))
         note = (
             f"{', '.join(sorted(set(table['task'])))}; {len(order)} initialisations with {each} "
             "seeds of SGD each. Lines: medians; triangles: not solved within the budget."
@@ -232,7 +211,7 @@ def _losses(panel: Any, groups: dict[str, pl.DataFrame], colours: dict[str, Any]
     panel.set_ylim(bottom=0)
     panel.set_xlabel("step")
     panel.set_ylabel("training loss")
-    panel.set_title("training loss, a colour an initialisation", loc="left")
+    panel.set_title("training loss, one colour per initialisation", loc="left")
 
 
 def _strip(

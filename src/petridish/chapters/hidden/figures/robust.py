@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.figures.style import (
-    GREY,
-    INK,
-    ORANGE,
-    NothingToDraw,
-    caption,
-    house_style,
-    sample_label,
-)
+from petridish.chapters.hidden.rules.architectures import NAMES, in_order, with_architectures
+from petridish.figures.panels import panels, quiet, span
+from petridish.figures.style import GREY, INK, ORANGE, NothingToDraw, caption, sample_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,8 +19,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 BATCH, INIT, LOSS = "training.batch_size", "init", "training.loss"
-SHARE = 0.2  # what the source asks of every combination
-INITS = ("xavier", "uniform")  # the source's «uniform» is Xavier's
+SHARE = 0.2  # what the paper asks of every combination
+INITS = ("xavier", "uniform")  # the paper's «uniform» is Xavier's
 CELL = 0.34  # inches
 
 
@@ -38,8 +32,7 @@ def robust_table(table: pl.DataFrame, title: str) -> Figure:
     """
     from matplotlib.colors import LogNorm
 
-    runs = _named(table)
-    runs, init, loss = _standard(runs)
+    runs, init, loss = _standard(_named(table))
     n = int(runs["task.n"].max())  # type: ignore[arg-type] # a whole column
     runs = runs.filter(runs["task.n"] == n)
     rows, ks, batches = _axes(runs)
@@ -49,13 +42,9 @@ def robust_table(table: pl.DataFrame, title: str) -> Figure:
     budget = int(runs["training.steps"].max())  # type: ignore[arg-type] # a whole column
     known = [t for part in time.values() for t in part.ravel() if math.isfinite(t)]
     slow = LogNorm(min([*known, budget / 10]), budget)
-    with house_style() as make_figure:
-        across = len(ks) * (0.25 + CELL * len(batches))
-        figure: Figure = make_figure(
-            figsize=(max(7.5, 3.6 + across), 2.1 + 2 * (0.45 + 0.235 * len(rows))),
-            layout="constrained",
-        )
-        axes = figure.subplots(2, len(ks), squeeze=False, sharex=True, sharey=True)
+    across = len(ks) * (0.25 + CELL * len(batches))
+    size = (max(7.5, 3.6 + across), 2.1 + 2 * (0.45 + 0.235 * len(rows)))
+    with panels(2, len(ks), size, sharex=True, sharey=True) as (figure, axes):
         for column, k in enumerate(ks):
             above, below = axes[:, column]
             percent = _heat(above, share[k], _percent, "cividis", vmin=0, vmax=1)
@@ -63,15 +52,13 @@ def robust_table(table: pl.DataFrame, title: str) -> Figure:
             for panel, text in ((above, "converged"), (below, "time, 10th percentile")):
                 panel.set_title(f"k = {k}: {text}" if column == 0 else f"k = {k}", loc="left")
             below.set_xlabel("batch size B")
-        _label(axes, rows, batches)
-        robust = sum(not name.startswith("(*") for name in rows)
         for panel in axes.ravel():
+            panel.set_yticks(range(len(rows)), [_long(name) for name in rows], fontsize=7.5)
+            panel.set_xticks(range(len(batches)), map(str, batches), fontsize=6.5)
+            robust = sum(not name.startswith("(*") for name in rows)
             panel.axhline(robust - 0.5, color="white", lw=2.5)  # the less robust ones below
-        for row, image, text in (
-            (0, percent, "share converged"),
-            (1, steps, "steps"),
-        ):
-            _bar(figure, image, axes[row], text)
+        _bar(figure, percent, axes[0], "share converged")
+        _bar(figure, steps, axes[1], "steps")
         caption(
             figure,
             title,
@@ -95,13 +82,9 @@ def robust_combinations(table: pl.DataFrame, title: str) -> Figure:
     inits = sorted(set(runs[INIT]), key=lambda name: (name not in INITS, name))
     losses = sorted(set(runs[LOSS]), key=lambda name: (name != "hinge", name))
     cells = _best(runs)
-    with house_style() as make_figure:
-        size = (
-            3.4 + len(losses) * (0.3 + 0.105 * len(ks) * (len(batches) + 0.8)),
-            1.6 + len(inits) * (0.4 + 0.165 * len(rows)),
-        )
-        figure: Figure = make_figure(figsize=(max(7.5, size[0]), size[1]))
-        axes = figure.subplots(len(inits), len(losses), squeeze=False, sharex=True, sharey=True)
+    across = 3.4 + len(losses) * (0.3 + 0.105 * len(ks) * (len(batches) + 0.8))
+    size = (max(7.5, across), 1.6 + len(inits) * (0.4 + 0.165 * len(rows)))
+    with panels(len(inits), len(losses), size, sharex=True, sharey=True) as (figure, axes):
         figure.set_layout_engine("constrained", wspace=0.05)  # more than between two k
         gap = np.full((len(rows), 1), np.nan)
         for (row, column), panel in np.ndenumerate(axes):
@@ -114,7 +97,7 @@ def robust_combinations(table: pl.DataFrame, title: str) -> Figure:
             reach, made = int((share >= SHARE).sum()), int((~np.isnan(share)).sum())
             panel.set_title(f"{inits[row]}, {losses[column]}", loc="left", fontsize=9)
             panel.set_title(f"{reach} of {made}", loc="right", fontsize=8, fontweight="normal")
-            _quiet(panel)
+            quiet(panel)
             panel.set_yticks(range(len(rows)), rows, fontsize=6.5)
             panel.set_xticks(*_grouped(ks, batches), fontsize=6.5)
             if row == len(inits) - 1:
@@ -133,14 +116,13 @@ def robust_combinations(table: pl.DataFrame, title: str) -> Figure:
 
 def alpha_table(table: pl.DataFrame, title: str) -> Figure:
     """Draw the exponents of t ≤ c (n − 9)^α by architecture and k, coloured by α [HP Fig. B.5]."""
-    from petridish.chapters.hidden.rules.architectures import in_order
-    from petridish.chapters.hidden.rules.robust import ScalingTable, exhaustive_alpha, scalings
+    from petridish.chapters.hidden.rules.exponents import ScalingTable, exhaustive_alpha, scalings
 
     runs, init, loss = _standard(_named(table))
     batches = sorted(set(runs[BATCH]))
     size = min(batches, key=lambda batch: abs(math.log(batch / 32)))
     smallest = int(runs["task.n"].min())  # type: ignore[arg-type] # a whole column
-    entries = scalings(runs, n0=smallest - 1, batch_size=size, loss=loss, init=init)
+    entries = scalings(runs.filter(runs[BATCH] == size), smallest - 1)
     if not entries:
         raise NothingToDraw(
             "Growth needs two values of n, but these runs have one. Run the sweep to its end."
@@ -155,36 +137,27 @@ def alpha_table(table: pl.DataFrame, title: str) -> Figure:
         alpha[place] = entry.alpha if math.isfinite(entry.alpha) else np.nan
         interval = f"[{_bound(entry.low(0.025))}, {_bound(entry.high(0.025))}]"
         texts[place] = (f"{entry.alpha:.2f}", f"{interval}  c = {_steps(entry.c)}")
-    with house_style() as make_figure:
-        figure: Figure = make_figure(
-            figsize=(3.9 + 1.55 * len(ks), 1.9 + 0.36 * len(rows)), layout="constrained"
-        )
-        panel = figure.subplots()
-        top = max(2.0, float(np.nanmax(alpha, initial=0.0)))
+    with panels(1, 1, (3.9 + 1.55 * len(ks), 1.9 + 0.36 * len(rows))) as (figure, axes):
+        panel, top = axes[0, 0], max(2.0, float(np.nanmax(alpha, initial=0.0)))
         image = panel.imshow(alpha, aspect="auto", cmap="viridis_r", vmin=0, vmax=top)
-        for row in range(len(rows)):
-            for column in range(len(ks)):
-                value = alpha[row, column]
-                if math.isnan(value):
-                    panel.text(column, row, "–", ha="center", va="center", color=GREY)
-                    continue
-                ink = "white" if value > 0.55 * top else INK
-                large, small = texts[row, column]
-                style: Any = {"ha": "center", "va": "center", "color": ink}
-                panel.text(column, row - 0.14, large, fontsize=9, **style)
-                panel.text(column, row + 0.26, small, fontsize=5.8, **style)
+        for (row, column), value in np.ndenumerate(alpha):
+            style: Any = {"ha": "center", "va": "center"}
+            if math.isnan(value):
+                panel.text(column, row, "–", color=GREY, **style)
+                continue
+            style["color"] = "white" if value > 0.55 * top else INK
+            large, small = texts[row, column]
+            panel.text(column, row - 0.14, large, fontsize=9, **style)
+            panel.text(column, row + 0.26, small, fontsize=5.8, **style)
         limits = [exhaustive_alpha(k, sizes, smallest - 1) for k in ks]
         labels = [f"k = {k}\n({limit:.2f})" for k, limit in zip(ks, limits, strict=True)]
         panel.set_xticks(range(len(ks)), labels)
         panel.set_yticks(range(len(rows)), [_long(name) for name in rows])
-        _quiet(panel)
+        quiet(panel)
         _bar(figure, image, panel, f"exponent α of n − {smallest - 1}")
-        seeds = sorted({entry.seeds for entry in entries})
-        each = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-        if seeds[0] < ScalingTable().fewest:
-            each += " seeds, too few: the intervals are too narrow"
-        else:
-            each += " seeds"
+        each = f"{span(entry.seeds for entry in entries)} seeds"
+        if min(entry.seeds for entry in entries) < ScalingTable().fewest:
+            each += ", too few: the intervals are too narrow"
         caption(
             figure,
             title,
@@ -198,29 +171,25 @@ def alpha_table(table: pl.DataFrame, title: str) -> Figure:
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:
-    from petridish.chapters.hidden.rules.architectures import with_architectures
-
     if table.is_empty():
         raise NothingToDraw("There are no runs to draw. Run the sweep first.")
     return with_architectures(table)
 
 
 def _standard(runs: pl.DataFrame) -> tuple[pl.DataFrame, str, str]:
-    """Keep the initialisation and the loss of the source's figures, or the first there are."""
+    """Keep the initialisation and the loss of the paper's figures, or the first there are."""
     init = min(set(runs[INIT]), key=lambda name: (name not in INITS, name != INITS[0], name))
     loss = min(set(runs[LOSS]), key=lambda name: (name != "hinge", name))
     return runs.filter((runs[INIT] == init) & (runs[LOSS] == loss)), init, loss
 
 
 def _axes(runs: pl.DataFrame) -> tuple[list[str], list[int], list[int]]:
-    from petridish.chapters.hidden.rules.architectures import in_order
-
     rows = in_order(set(runs["architecture"]))
     return rows, sorted(set(runs["task.k"])), sorted(set(runs[BATCH]))
 
 
 def _best(runs: pl.DataFrame) -> pl.DataFrame:
-    """Give each combination the share converged and the time, each at its own best rate."""
+    """Compute the share converged and the time of each combination, each at its own best rate."""
     import polars as pl
 
     time = pl.col("solved_at").cast(pl.Float64).fill_null(math.inf).clip(1)
@@ -237,14 +206,9 @@ def _best(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_crossed(runs: pl.DataFrame) -> int:
-    """Give the n at which most combinations of start, loss and batch size were run."""
-    sizes = sorted(set(runs["task.n"]), reverse=True)
-    return int(
-        max(
-            sizes,
-            key=lambda n: runs.filter(runs["task.n"] == n).n_unique(subset=[INIT, LOSS, BATCH]),
-        )
-    )
+    """Return the n at which most combinations of start, loss and batch size were run."""
+    made = runs.unique(["task.n", INIT, LOSS, BATCH]).group_by("task.n").len()
+    return int(made.sort("len", "task.n")["task.n"][-1])
 
 
 def _laid(
@@ -259,7 +223,7 @@ def _laid(
 
 
 def _heat(panel: Any, values: Floats, text: Callable[[float], str], cmap: str, **scale: Any) -> Any:
-    """Draw a table of numbers on colours; what is below the source's share in orange."""
+    """Draw a table of numbers on colours; what is below the paper's share in orange."""
     shown = np.where(np.isfinite(values), values, np.nan)
     image = panel.imshow(shown, aspect="auto", cmap=cmap, **scale)
     success = "vmax" in scale
@@ -270,30 +234,10 @@ def _heat(panel: Any, values: Floats, text: Callable[[float], str], cmap: str, *
         dark = level < 0.55 if success else level > 0.5
         ink = "white" if dark and math.isfinite(value) else INK
         low = success and value < SHARE
-        panel.text(
-            column,
-            row,
-            text(value),
-            ha="center",
-            va="center",
-            fontsize=6.5,
-            color="#FFB07C" if low else ink,
-            fontweight="bold" if low else "normal",
-        )
-    _quiet(panel)
+        font = {"color": "#FFB07C", "fontweight": "bold"} if low else {"color": ink}
+        panel.text(column, row, text(value), ha="center", va="center", fontsize=6.5, **font)
+    quiet(panel)
     return image
-
-
-def _label(axes: Any, rows: Sequence[str], batches: Sequence[int]) -> None:
-    for panel in axes.ravel():
-        panel.set_yticks(range(len(rows)), [_long(name) for name in rows], fontsize=7.5)
-        labels = [str(batch) for batch in batches]
-        panel.set_xticks(range(len(batches)), labels, fontsize=6.5)
-
-
-def _quiet(panel: Any) -> None:
-    panel.spines[:].set_visible(False)
-    panel.tick_params(length=0)
 
 
 def _bar(figure: Figure, image: Any, axes: Any, text: str) -> None:
@@ -303,8 +247,6 @@ def _bar(figure: Figure, image: Any, axes: Any, text: str) -> None:
 
 
 def _long(name: str) -> str:
-    from petridish.chapters.hidden.rules.architectures import NAMES
-
     return f"{NAMES[name]}  {name}" if name in NAMES else name
 
 
@@ -343,6 +285,5 @@ def _rates(runs: pl.DataFrame) -> str:
 
 def _made(runs: pl.DataFrame) -> str:
     keys = ["architecture", "task", BATCH, INIT, LOSS, "training.learning_rate"]
-    made = sorted(set(runs.group_by(keys).len()["len"]))
-    each = f"{made[0]}" if len(made) == 1 else f"{made[0]} to {made[-1]}"
+    each = span(runs.group_by(keys).len()["len"])
     return f"{len(runs):,} runs, {each} for each rate"

@@ -10,13 +10,15 @@ import numpy as np
 
 from petridish.chapters.hidden.rules.architectures import NAMES
 from petridish.chapters.hidden.rules.scaling import CURVES, TASKS, cells_of
+from petridish.errors import UserError
+from petridish.figures.panels import span, tiles
 from petridish.figures.style import (
     BLUE,
+    GREEN,
     GREY,
     ORANGE,
     NothingToDraw,
     caption,
-    house_style,
     sample_label,
     shades,
 )
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-GREEN = "#009E73"  # random search
-
 
 def scaling_curves(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the median time to success over n, a panel for each architecture, a colour for each k.
+    """Draw the median time to success over n, one panel per architecture, one colour per k.
 
     The composition of HP's Figures 5.1 (right) and B.6. Bands are 95 % bootstrap intervals. A curve
     halts where more than half of the runs were not solved within the budget, at an open mark. The
@@ -40,14 +40,10 @@ def scaling_curves(table: pl.DataFrame, title: str) -> Figure:
     names = list(dict.fromkeys(name for name, _ in strata))
     colours = shades(sorted({k for _, k in strata}))
     sizes = sorted({cell.at for cells in strata.values() for cell in cells})
-    across = min(3, len(names))
-    down = -(-len(names) // across)
-    with house_style() as make_figure:
-        figure: Figure = make_figure(
-            figsize=(0.7 + 3.5 * across, 1.2 + 3.0 * down), layout="constrained"
-        )
-        axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
-        for panel, name in zip(axes, names, strict=False):
+    grid: Any = {"tile": (3.5, 3.0), "margin": (0.7, 1.2), "sharex": True, "sharey": True}
+    labels = "input size n", "median steps to success"
+    with tiles(len(names), 3, labels=labels, **grid) as (figure, axes):
+        for panel, name in zip(axes, names, strict=True):
             for (other, k), cells in strata.items():
                 if other == name:
                     _curve(panel, cells, colours[k], k, height=list(colours).index(k))
@@ -62,7 +58,6 @@ def scaling_curves(table: pl.DataFrame, title: str) -> Figure:
             panel.grid(visible=True, color=GREY, lw=0.4, alpha=0.3)
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low / (high / low) ** 0.2, high)  # room for legends below the curves
-        _label(axes, len(names), across, "input size n", "median steps to success")
         cells = [cell for group in strata.values() for cell in group]
         caption(
             figure,
@@ -80,15 +75,8 @@ def _curve(panel: Any, cells: Sequence[Cell], colour: Any, k: int, *, height: in
     law = fit_power_law(cells)
     label = f"k = {k}: $n^{{{law.exponent:.1f}}}$" if law else f"k = {k}: –"
     n = [cell.at for cell in known]
-    panel.plot(
-        n,
-        [cell.quantile() for cell in known],
-        color=colour,
-        marker="o",
-        ms=2.5,
-        lw=1.2,
-        label=label,
-    )
+    medians = [cell.quantile() for cell in known]
+    panel.plot(n, medians, color=colour, marker="o", ms=2.5, lw=1.2, label=label)
     ends = np.array([cell.interval() for cell in known]).reshape(-1, 2)
     budgets = np.array([cell.budget for cell in known])
     top = np.minimum(ends[:, 1], budgets)
@@ -104,7 +92,7 @@ def _curve(panel: Any, cells: Sequence[Cell], colour: Any, k: int, *, height: in
 
 
 def width_boxes(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the times to success over the width r, a box a cell and a panel a task.
+    """Draw the times to success over the width r, one box per cell and one panel per task.
 
     The composition of HP's Figure B.10. Boxes are quartiles, whiskers reach to the last run within
     1.5 times the box's height, crosses are the soonest and the latest run. A run that was not
@@ -114,12 +102,12 @@ def width_boxes(table: pl.DataFrame, title: str) -> Figure:
     """
     strata = _strata(table, "model.width", TASKS)
     latest = max(cell.budget for cells in strata.values() for cell in cells)
-    with house_style() as make_figure:
-        # One below the other: narrow widths, 1, 2, 3 … 10, need the whole length of the axis.
-        figure: Figure = make_figure(figsize=(9.5, 1.1 + 2.5 * len(strata)), layout="constrained")
-        axes = figure.subplots(len(strata), 1, squeeze=False, sharex=True, sharey=True).ravel()
+    # One below the other: narrow widths, 1, 2, 3 … 10, need the whole length of the axis.
+    grid: Any = {"tile": (9.5, 2.5), "margin": (0.0, 1.1), "sharex": True, "sharey": True}
+    labels = "width r", "steps to success"
+    with tiles(len(strata), 1, labels=labels, **grid) as (figure, axes):
         soonest = math.inf
-        for panel, ((n, k), cells) in zip(axes, strata.items(), strict=False):
+        for panel, ((n, k), cells) in zip(axes, strata.items(), strict=True):
             for cell in cells:
                 _box(panel, cell, ORANGE if cell.at < k else BLUE)
                 soonest = min(soonest, float(cell.times[0]))
@@ -133,7 +121,6 @@ def width_boxes(table: pl.DataFrame, title: str) -> Figure:
             panel.grid(visible=True, axis="y", color=GREY, lw=0.4, alpha=0.3)
         bottom = max(1.0, soonest if math.isfinite(soonest) else 1.0) / 3
         axes[0].set_ylim(bottom, latest * 2)
-        _label(axes, len(strata), 1, "width r", "steps to success")
         cells = [cell for group in strata.values() for cell in group]
         caption(
             figure,
@@ -146,7 +133,7 @@ def width_boxes(table: pl.DataFrame, title: str) -> Figure:
 
 
 def random_search(n: int, k: int, widths: Any) -> Any:
-    """Give the expected number of draws until one of r searchers names the support."""
+    """Return the expected number of draws until one of r searchers names the support."""
     missed = np.log1p(-1 / math.comb(n, k)) if math.comb(n, k) > 1 else -math.inf
     return -1 / np.expm1(widths * missed)
 
@@ -156,16 +143,9 @@ def _box(panel: Any, cell: Cell, colour: str) -> None:
     quartiles = [float(times[math.ceil(share * len(times)) - 1]) for share in (0.25, 0.5, 0.75)]
     known = times[: cell.solved]
     if cell.solved < len(times):
-        panel.text(
-            place,
-            cell.budget * 1.15,
-            str(len(times) - cell.solved),
-            ha="center",
-            va="bottom",
-            fontsize=6,
-            rotation=90,
-            color=colour,
-        )
+        style: Any = {"ha": "center", "va": "bottom", "fontsize": 6, "rotation": 90}
+        unsolved = str(len(times) - cell.solved)
+        panel.text(place, cell.budget * 1.15, unsolved, color=colour, **style)
     if not len(known):
         return
     low, _, high = (min(value, cell.budget) for value in quartiles)
@@ -186,7 +166,10 @@ def _strata(table: pl.DataFrame, along: str, within: Sequence[str]) -> dict[Any,
     table = table.filter(table[along].is_not_null())
     if not len(table):
         raise NothingToDraw(f"No run has a value of {along}. Run the sweep first.")
-    return cells_of(table, along=along, within=within)
+    try:
+        return cells_of(table, along=along, within=within)
+    except UserError as clash:
+        raise UserError(f"{str(clash)[0].upper()}{str(clash)[1:]}.") from clash
 
 
 def _few_ticks(axis: Any, values: Sequence[float]) -> None:
@@ -200,21 +183,7 @@ def _few_ticks(axis: Any, values: Sequence[float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _label(axes: Any, drawn: int, across: int, below: str, beside: str) -> None:
-    """Hide the panels without a stratum, and name the axes of those at the edge."""
-    for panel in axes[drawn:]:
-        panel.set_visible(False)
-    for panel in axes[:drawn:across]:
-        panel.set_ylabel(beside)
-    for panel in axes[max(0, drawn - across) : drawn]:
-        panel.set_xlabel(below)
-        panel.tick_params(labelbottom=True)
-
-
 def _made(table: pl.DataFrame, cells: Sequence[Cell]) -> str:
-    """Say how much was run."""
-    runs = sorted({len(cell.times) for cell in cells})
-    each = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-    budgets = sorted({cell.budget for cell in cells})
-    upto = f"{budgets[0]:,}" if len(budgets) == 1 else f"{budgets[0]:,} to {budgets[-1]:,}"
-    return f"{len(table):,} runs, {each} a cell; at most {upto} steps."
+    """Return how much was run, as text."""
+    each, upto = span(len(cell.times) for cell in cells), span(cell.budget for cell in cells)
+    return f"{len(table):,} runs, {each} per cell; at most {upto} steps."

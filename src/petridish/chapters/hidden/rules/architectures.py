@@ -1,31 +1,17 @@
-"""HP's Roman numerals: which of its architectures a run has."""
+"""HP's Roman numerals: its architectures, and which of them a run has [HP §3.1]."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from petridish.choices import describe
-from petridish.models import (
-    MLP,
-    InfiniteZigzag,
-    Oscillating,
-    ParityTransformer,
-    PolyNet,
-    Power,
-    ReLU,
-    Sine,
-    Zigzag,
-)
+from petridish.models import MLP, Model, ParityTransformer, PolyNet
+from petridish.models.activations import InfiniteZigzag, Oscillating, Power, ReLU, Sine, Zigzag
+from petridish.models.mlp import Output
 from petridish.rules.specs import with_specs
 
 if TYPE_CHECKING:
     import polars as pl
-
-NUMERALS = (
-    *("(i)", "(ii)", "(iii)", "(iv)", "(v)", "(vi)", "(vii)", "(viii)", "(ix)", "(x)"),
-    *("(xi)", "(xii)", "(xiii)", "(xiv)", "(xv)", "(*i)", "(*ii)", "(*iii)"),
-)
-"""In the order of the source; the last three are its less robust ones."""
 
 NAMES = {
     "(i)": "ReLU MLP, r = 10",
@@ -47,19 +33,36 @@ NAMES = {
     "(*ii)": "z^k MLP, r = k",
     "(*iii)": "Parity Transformer",
 }
+NUMERALS = tuple(NAMES)  # in the order of the paper
+ROBUST = NUMERALS[:15]  # (i) … (xv); the others are the paper's less robust ones
 
-_WIDTHS = (10, 100, 1000)
-_WIDE: dict[type, tuple[str, ...]] = {
-    ReLU: ("(i)", "(ii)", "(iii)"),
-    Power: ("(iv)", "(v)", "(vi)"),
+# Activation, width (0 stands for k) and output of those that are MLPs.
+_MLPS: dict[str, tuple[type, int, Output]] = {
+    **dict(zip(NUMERALS[:3], ((ReLU, width, "linear") for width in (10, 100, 1000)), strict=True)),
+    **dict(
+        zip(NUMERALS[3:6], ((Power, width, "linear") for width in (10, 100, 1000)), strict=True)
+    ),
+    "(vii)": (Zigzag, 1, "linear"),
+    "(viii)": (Oscillating, 1, "linear"),
+    "(ix)": (InfiniteZigzag, 1, "linear"),
+    "(x)": (Sine, 1, "linear"),
+    "(xi)": (Zigzag, 1, "sum"),
+    "(xii)": (Oscillating, 1, "sum"),
+    "(xiii)": (InfiniteZigzag, 1, "sum"),
+    "(xiv)": (Sine, 1, "sum"),
+    # Without an output bias 2 and 3 ReLUs are no parity of 2 and 3 bits. From k = 4 on none is
+    # needed; it is there for every k, so that (*i) is one architecture.
+    "(*i)": (ReLU, 0, "affine"),
+    "(*ii)": (Power, 0, "linear"),
 }
-_NARROW: dict[type, str] = {ReLU: "(*i)", Power: "(*ii)"}
-_NEURONS: dict[type, tuple[str, str]] = {
-    Zigzag: ("(vii)", "(xi)"),
-    Oscillating: ("(viii)", "(xii)"),
-    InfiniteZigzag: ("(ix)", "(xiii)"),
-    Sine: ("(x)", "(xiv)"),
-}
+
+
+def architecture(name: str, k: int) -> Model:
+    """Return an architecture of HP by its Roman numeral, for parities of k bits."""
+    if name == "(xv)":
+        return PolyNet(k)
+    kind, width, output = _MLPS[name]
+    return MLP(width or k, activation=kind() if kind is ReLU else kind(k), output=output)
 
 
 def numeral(model: object, k: int | None) -> str:
@@ -67,31 +70,26 @@ def numeral(model: object, k: int | None) -> str:
 
     `MLP(10, output="linear")` is (i), `MLP(3, (), Power(3), "linear")` on a parity of 3 bits (*ii).
     A model made for another k has none: z² on a parity of 3 bits is not z^k. An output bias, which
-    the paper's networks lack, makes no other architecture.
+    the paper's networks lack, makes no other architecture, nor does the scale of a sine.
     """
-    text = describe(model)
     if isinstance(model, ParityTransformer):
         return "(*iii)"
-    if isinstance(model, PolyNet):
-        return "(xv)" if model.k == k else text
-    if not isinstance(model, MLP) or model.deeper:
-        return text
-    kind: type = type(model.activation)
-    if getattr(model.activation, "k", k) != k:
-        return text
-    if kind in _NEURONS and model.width == 1:
-        return _NEURONS[kind][model.output == "sum"]
-    if kind not in _WIDE or model.output == "sum":
-        return text
-    if model.width in _WIDTHS:
-        return _WIDE[kind][_WIDTHS.index(model.width)]
-    return _NARROW[kind] if model.width == k else text
+    if isinstance(model, PolyNet) and model.k == k:
+        return "(xv)"
+    if isinstance(model, MLP) and not model.deeper and getattr(model.activation, "k", k) == k:
+        form = (type(model.activation), model.width, model.output == "sum")
+        for name, (kind, width, output) in _MLPS.items():
+            if form == (kind, width or k, output == "sum"):
+                return name
+    return describe(model)
 
 
 def with_architectures(table: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `architecture` with the numeral of every run; a task may have no k to match."""
+    """Add a column `architecture` with the numeral of every run, where it is not there yet."""
     import polars as pl
 
+    if "architecture" in table.columns:
+        return table
     named = with_specs(
         table, architecture=lambda spec: numeral(spec.model, getattr(spec.task, "k", None))
     )
@@ -99,6 +97,6 @@ def with_architectures(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_order(found: set[str]) -> list[str]:
-    """Sort architectures as the source does, what has no numeral at the end."""
+    """Sort architectures as the paper does, what has no numeral at the end."""
     known = [name for name in NUMERALS if name in found]
     return known + sorted(found - set(known))

@@ -1,7 +1,7 @@
-"""Runs whose weights were watched: their curves, beside a control trained on coins.
+"""Runs whose weights were watched: their curves, beside a control trained on random labels.
 
 The tables have runs with labels from a parity (`data.label_noise` = 0) and a control whose labels
-are coins (½), both with their curves and the instrument that is to show progress.
+are random (½), both with their curves and the instrument that is to show progress.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.chapters.hidden.rules.architectures import with_architectures
 from petridish.chapters.hidden.rules.plateaus import (
     CONFIGURATION,
-    NO_CURVES,
     configuration_names,
     configurations,
 )
-from petridish.rules.cells import mixed
+from petridish.chapters.hidden.rules.table_rule import refuse_mixed, with_curves
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 MOVEMENT = "first_layer_movement"  # ρ = ‖w_t − w_0‖_∞ of the first layer [HP §5]
 LOSS, ERROR = "train_loss", "test_error"
-WORDS = {LOSS: "training loss", ERROR: "test error", MOVEMENT: "ρ"}
+WORDS = {MOVEMENT: "ρ", LOSS: "training loss", ERROR: "test error"}
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class WatchedRun:
     curves: Mapping[str, Floats]
 
     def at(self, name: str, times: Floats, *, average: bool = False) -> Floats:
-        """Give a curve at the last look before each time, or its mean since half of the time.
+        """Return a curve at the last evaluation before each time, or its mean since half of it.
 
-        The mean is what a reader of a noisy loss would look at. After its last look a run stays
-        as it was.
+        The mean is what a reader of a noisy loss would look at. After its last evaluation a run
+        stays as it was.
         """
         last = np.searchsorted(self.steps, times, side="right") - 1
         values = self.curves[name]
@@ -59,36 +59,29 @@ class WatchedRun:
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _read(table: pl.DataFrame, measures: Sequence[str]) -> list[WatchedRun]:
-    columns = ["seed", "solved_at", "training.steps"]
-    lists = [table["curve.step"], *(table[f"curve.{name}"] for name in measures)]
+def watched_pairs(
+    table: pl.DataFrame, measures: Sequence[str]
+) -> dict[str, tuple[list[WatchedRun], list[WatchedRun]]]:
+    """Return every configuration's parity runs and control; refuses a table without them."""
+    table = with_architectures(with_curves(table, *measures))
+    refuse_mixed(table, (*CONFIGURATION, "data.label_noise"))
+    parts = configurations(table)
+    return {
+        name: (
+            _read(runs.filter(runs["data.label_noise"] == 0), measures),
+            _read(runs.filter(runs["data.label_noise"] == 0.5), measures),
+        )
+        for name, runs in zip(configuration_names(list(parts)), parts.values(), strict=True)
+    }
+
+
+def _read(runs: pl.DataFrame, measures: Sequence[str]) -> list[WatchedRun]:
     found = []
-    for (seed, solved_at, budget), *curves in zip(
-        table.select(columns).iter_rows(), *lists, strict=True
-    ):
-        steps, *values = (curve.to_numpy().astype(np.float64) for curve in curves)
+    for seed, solved_at, budget, *lists in runs.select(
+        *("seed", "solved_at", "training.steps", "curve.step"),
+        *(f"curve.{name}" for name in measures),
+    ).iter_rows():
+        steps, *values = (np.array(each, np.float64) for each in lists)
         end = math.inf if solved_at is None else float(solved_at)
         found.append(WatchedRun(seed, end, budget, steps, dict(zip(measures, values, strict=True))))
     return found
-
-
-def watched_pairs(
-    table: pl.DataFrame, measures: Sequence[str]
-) -> tuple[dict[str, tuple[list[WatchedRun], list[WatchedRun]]], str]:
-    """Give every configuration's parity runs and control, or what is wrong with the table."""
-    import polars as pl
-
-    if "curve.step" not in table.columns:
-        return {}, NO_CURVES
-    for name in measures:
-        column = f"curve.{name}"
-        if column not in table.columns or table[column].is_null().all():
-            return {}, f"these runs did not record {name}: ask for it by evaluation.instruments"
-    parts = configurations(table.filter(pl.col("curve.step").is_not_null()))
-    if clash := mixed(pl.concat(parts.values()), (*CONFIGURATION, "data.label_noise")):
-        return {}, clash
-    noise = pl.col("data.label_noise")
-    return {
-        name: (_read(runs.filter(noise == 0), measures), _read(runs.filter(noise == 0.5), measures))
-        for name, runs in zip(configuration_names(list(parts)), parts.values(), strict=True)
-    }, ""

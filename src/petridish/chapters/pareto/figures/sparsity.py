@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from petridish.figures.style import caption, house_style, sample_label, shades
+from petridish.figures.panels import framed, outer_legend
+from petridish.figures.style import sample_label, shades
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,53 +16,39 @@ if TYPE_CHECKING:
 
 def sparsity_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw success (left) and median time (right) against s; the dense start as broken lines."""
-    sparse = table.filter(table["init"] != "uniform")
-    cells = sorted(set(table.select("task", "model.width", "data.m").iter_rows()))
+    import polars as pl
+
+    cells = table.sort("task", "model.width", "data.m").partition_by(
+        "task", "model.width", "data.m", as_dict=True
+    )
+    colours = shades([float(i) for i in range(len(cells))]).values()
     several = table["task"].n_unique() > 1
-    colours = shades([float(i) for i in range(len(cells))])
-    with house_style() as make_figure:
-        figure: Figure = make_figure(figsize=(10.5, 4.2), layout="constrained")
-        left, right = figure.subplots(1, 2, sharex=True)
-        for i, (task, width, m) in enumerate(cells):
-            here = (
-                (table["task"] == task) & (table["model.width"] == width) & (table["data.m"] == m)
-            )
+    note = (
+        f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs. Bars: 95 % intervals. "
+        "Broken lines: the dense start (uniform).\n"
+        "No mark on the right: more than half of the runs were not solved."
+    )
+    with framed(title, note, (10.5, 4.2), 1, 2, sharex=True) as (figure, ((left, right),)):
+        for ((task, width, m), runs), colour in zip(cells.items(), colours, strict=False):
             label = f"r = {sample_label(width)}, m = {sample_label(m)}"
             label = f"{task}, {label}" if several else label
-            _curve(
-                left,
-                right,
-                sparse.filter(here.filter(table["init"] != "uniform")),
-                colours[float(i)],
-                label,
-            )
-            _dense(
-                left, right, table.filter(here & (table["init"] == "uniform")), colours[float(i)]
-            )
-        values = sorted(set(sparse["init.s"]))
+            dense = pl.col("init") == "uniform"
+            _curve(left, right, runs.filter(~dense), colour, label)
+            _dense(left, right, runs.filter(dense), colour)
+        values = sorted(set(table["init.s"].drop_nulls()))
         for panel in (left, right):
-            panel.set_xscale("log")
+            panel.set(xscale="log", xlabel="nonzero first weights per neuron, s")
             panel.set_xticks(values, [str(s) for s in values])
             panel.set_xticks([], minor=True)
-            panel.set_xlabel("nonzero first weights a neuron, s")
-        left.set_ylabel("share of runs that succeed")
-        left.set_ylim(-0.03, 1.03)
-        right.set_ylabel("median steps to success")
-        right.set_yscale("log")
-        figure.legend(*left.get_legend_handles_labels(), loc="outside right center", frameon=False)
-        caption(
-            figure,
-            title,
-            f"{', '.join(sorted(set(table['task'])))}; {len(table)} runs. Bars: 95 % intervals. "
-            "Broken lines: the dense start (uniform).\n"
-            "No mark on the right: more than half of the runs were not solved.",
-        )
+        left.set(ylabel="share of runs that succeed", ylim=(-0.03, 1.03))
+        right.set(ylabel="median steps to success", yscale="log")
+        outer_legend(figure, left)
     return figure
 
 
 def _estimates(runs: pl.DataFrame) -> tuple[float, float, float, float, float, float]:
-    """Give success and median time, each with its interval."""
-    from petridish.statistics.estimate import bootstrap_median, censored_median, wilson_interval
+    """Return success and median time, each with its interval."""
+    from petridish.statistics.intervals import bootstrap_median, censored_median, wilson_interval
 
     times = runs["solved_at"].to_list()
     solved = sum(time is not None for time in times)
@@ -72,34 +59,23 @@ def _estimates(runs: pl.DataFrame) -> tuple[float, float, float, float, float, f
 
 def _curve(left: Any, right: Any, runs: pl.DataFrame, colour: Any, label: str) -> None:
     parts = runs.partition_by("init.s", as_dict=True)
-    keys = sorted(parts)
-    if not keys:
+    if not parts:
         return
-    s = np.array([key[0] for key in keys], np.float64)
-    found = np.array([_estimates(parts[key]) for key in keys])
+    s = np.array(sorted(key[0] for key in parts), np.float64)
+    found = np.array([_estimates(parts[key]) for key in sorted(parts)])
     share, low, high, middle, early, late = found.T
-    left.errorbar(
-        s,
-        share,
-        [share - low, high - share],
-        color=colour,
-        marker="o",
-        ms=4,
-        lw=1.3,
-        elinewidth=0.8,
-        label=label,
-    )
+    look: dict[str, Any] = {"color": colour, "marker": "o", "ms": 4, "lw": 1.3, "elinewidth": 0.8}
+    left.errorbar(s, share, [share - low, high - share], label=label, **look)
+    late = np.minimum(late, float(runs["training.steps"][0]))  # beyond the budget is not known
     known = np.isfinite(middle)
     s, middle, early, late = s[known], middle[known], early[known], late[known]
-    late = np.minimum(late, float(runs["training.steps"][0]))  # beyond the budget is not known
-    bars = [middle - early, np.maximum(late - middle, 0)]
-    right.errorbar(s, middle, bars, color=colour, marker="o", ms=4, lw=1.3, elinewidth=0.8)
+    right.errorbar(s, middle, [middle - early, np.maximum(late - middle, 0)], **look)
 
 
 def _dense(left: Any, right: Any, runs: pl.DataFrame, colour: Any) -> None:
     if runs.is_empty():
         return
     share, _, _, middle, _, _ = _estimates(runs)
-    left.axhline(share, color=colour, lw=1, ls="--", alpha=0.8)
-    if np.isfinite(middle):
-        right.axhline(middle, color=colour, lw=1, ls="--", alpha=0.8)
+    for panel, level in ((left, share), (right, middle)):
+        if np.isfinite(level):
+            panel.axhline(level, color=colour, lw=1, ls="--", alpha=0.8)

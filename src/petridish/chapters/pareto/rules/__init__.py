@@ -1,1 +1,1 @@
-"""Rules of PF that no general rule can say."""
+"""Rules of PF whose mathematics no general rule has."""

@@ -1,8 +1,9 @@
 """Classical solvers of the (n, k)-sparse parity problem, their costs, and the sample they need.
 
-Each is a function `solve(inputs, labels, *, n, k, …)` of a packed sample, and gives an `Answer`.
+Each is a function `solve(inputs, labels, *, n, k, …)` that returns an `Answer`: `inputs` and
+`labels` are a packed sample as `draw_parity` draws it, n and k its bits and relevant bits.
 `SOLVERS` has them by name, with the formulas of their costs; `sample_cost` measures them, and
-docs/solvers.md compares them.
+docs/reference/solvers.md in the repository compares them.
 """
 
 from petridish.theory.pareto.solvers.costs import (

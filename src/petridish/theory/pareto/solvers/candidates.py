@@ -1,4 +1,4 @@
-r"""All sets of k columns, in an order in which sets share their beginnings.
+r"""All sets of k columns, in an order in which many sets share their lower columns.
 
 In colexicographic order (by the largest member first) the t-sets whose members are all below j are
 the first C(j, t) of the list. So one table, of the exclusive ors of all t-sets of columns, serves
@@ -24,7 +24,7 @@ TABLE_WORDS = 2**18  # 2 MB: a table that stays in the cache while the uppers ch
 
 
 def lower_size(n: int, k: int, width: int = 1, *, most: int = TABLE_WORDS) -> int:
-    """Choose t < k, the most columns whose table, `width` words a set, has `most` words or less."""
+    """Choose the largest t < k whose table, `width` words per set, has at most `most` words."""
     t = 0
     while t < k - 1 and comb(n, t + 1) * width <= most:
         t += 1
@@ -47,13 +47,13 @@ def table_operations(n: int, t: int) -> int:
 
 
 def upper_sets(n: int, k: int, t: int) -> Iterator[tuple[list[int], int]]:
-    """Give every choice of upper columns, and how many of the table's first entries go with it."""
+    """Yield every choice of upper columns, and how many first entries of the table go with it."""
     for upper in combinations(range(t, n), k - t):
         yield list(upper), comb(upper[0] if upper else n, t)
 
 
 def unrank(ranks: NDArray[np.int64], n: int, t: int) -> NDArray[np.int64]:
-    r"""Give the t-sets at the places `ranks` of the order, rising, shape (rank, t).
+    r"""Return the t-sets at the places `ranks` of the order, rising, shape (rank, t).
 
     A set :math:`c_1 < \dots < c_t` has the place :math:`\sum_i \binom{c_i}{i}`, so each member is
     the largest that leaves the rest nonnegative.

@@ -1,46 +1,30 @@
 r"""What each solver costs: the sample at which it finds S half of the time, and its operations.
 
-Every `…_samples(n, k, *, noise, …)` gives the m at which the success probability reaches ½, not
+Every `…_samples(n, k, *, noise, …)` returns the m at which the success probability reaches ½, not
 rounded where it has a closed form, and ∞ where it never does; `…_operations(n, k, m, …)` the
 expected number of 64-bit word operations on a noiseless sample of m.
 
-What wrong sets do is simple: for a set A ≠ S and uniform inputs, χ_A(x) χ_S(x) is a fair coin. So A
-explains m labels with probability 2^−m whatever S is, pairs of sets do so independently, and with N
-sets the number of wrong ones that fit is nearly Poisson with mean (N − 1) 2^−m.
+For a set A ≠ S and uniform inputs, χ_A(x) χ_S(x) is a fair coin. So A explains m labels with
+probability 2^−m whatever S is, pairs of sets do so independently, and with N sets the number of
+wrong ones that fit is nearly Poisson with mean (N − 1) 2^−m.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import comb, exp2, expm1, inf, log, log1p, log2
 
 import numpy as np
 
 from petridish.seeds import n_words
-from petridish.theory.pareto.bounds import statistical_limit
+from petridish.theory.checks import check_size
+from petridish.theory.lower_bounds import statistical_limit
 from petridish.theory.pareto.solvers.candidates import lower_size, table_operations
-from petridish.theory.pareto.solvers.sample import check_noise, check_size
-
-
-def first_true(holds: Callable[[int], bool], *, largest: int) -> int | None:
-    """Find the smallest m at which `holds`, by doubling and bisection.
-
-    It asks m = 0, 1, 2, 4, … until one holds, then bisects; None if none holds up to `largest`. If
-    `holds` is not monotone, the m found holds and m − 1 does not, but smaller ones may.
-    """
-    below, m = -1, 0
-    while not holds(m):
-        if m == largest:
-            return None
-        below, m = m, min(max(1, 2 * m), largest)
-    while m - below > 1:
-        middle = (below + m) // 2
-        below, m = (below, middle) if holds(middle) else (middle, m)
-    return m
+from petridish.theory.pareto.solvers.sample import check_noise
+from petridish.theory.smallest import first_true
 
 
 def information_limit(n: int, k: int, *, noise: float = 0.0) -> float:
-    r"""Give the sample size whose labels hold as many bits as it takes to name S.
+    r"""Return the sample size whose labels hold as many bits as it takes to name S.
 
     A label tells at most the capacity of a binary symmetric channel [Shannon 1948]:
     :math:`m = \log_2 \binom{n}{k} / (1 - h_2(\eta))`, with
@@ -56,7 +40,7 @@ def information_limit(n: int, k: int, *, noise: float = 0.0) -> float:
 
 
 def search_samples(n: int, k: int, *, noise: float = 0.0) -> float:
-    r"""Give the m at which S is the only set that fits, half of the time.
+    r"""Return the m at which S is the only set that fits, half of the time.
 
     :math:`e^{-(N - 1) 2^{-m}} = 1/2` at :math:`m = \log_2((N - 1) / \ln 2)`, with
     :math:`N = \binom{n}{k}`: half an example above `statistical_limit`.
@@ -75,7 +59,7 @@ def search_operations(n: int, k: int, m: int) -> float:
 
 
 def elimination_samples(n: int, k: int, *, noise: float = 0.0, max_free: int = 16) -> float:
-    r"""Give the m at which elimination has rank n − max_free, and no wrong set fits.
+    r"""Return the m at which elimination has rank n − max_free, and no wrong set fits.
 
     m random equations in n unknowns are independent with probability
     :math:`\prod_{i = n - m + 1}^{n} (1 - 2^{-i})`: 0.29 at m = n, 0.58 at m = n − 1, and of n + 1
@@ -98,7 +82,7 @@ def elimination_operations(n: int, k: int, m: int, *, max_free: int = 16) -> flo
 
 
 def guess_success(n: int, k: int, m: float, *, budget: int | None = None) -> float:
-    r"""Give the probability that the first of `budget` random sets that fits is S.
+    r"""Return the probability that the first of `budget` random sets that fits is S.
 
     A guess is S with :math:`p = 1/N`, and a wrong set that fits with :math:`q = (1 - p) 2^{-m}`:
     :math:`\frac{p}{p + q} (1 - (1 - p - q)^{\text{budget}})`. For a large sample and a small budget
@@ -115,7 +99,7 @@ def guess_success(n: int, k: int, m: float, *, budget: int | None = None) -> flo
 
 
 def guess_samples(n: int, k: int, *, noise: float = 0.0, budget: int | None = None) -> float:
-    """Give the smallest whole m at which `guess_success` is ½; ∞ for a budget below N ln 2."""
+    """Return the smallest whole m at which `guess_success` is ½; ∞ for a budget below N ln 2."""
     check_noise("guess_samples", noise)
     if noise or guess_success(n, k, inf, budget=budget) < 0.5:
         return inf
@@ -124,12 +108,12 @@ def guess_samples(n: int, k: int, *, noise: float = 0.0, budget: int | None = No
 
 
 def guess_operations(n: int, k: int, m: int, *, budget: int | None = None) -> float:
-    """Count k columns a guess: the most there are, for a set that fits ends the guessing."""
+    """Count k columns per guess, at most: guessing ends at the first set that fits."""
     return k * (comb(n, k) if budget is None else budget)
 
 
 def decoder_success(n: int, k: int, m: int, *, noise: float = 0.0) -> float:
-    r"""Give the probability that S has fewer wrong labels than any other set.
+    r"""Return the probability that S has fewer wrong labels than any other set.
 
     S has :math:`D \sim \mathrm{Bin}(m, \eta)` wrong labels; a wrong set's number is
     :math:`\mathrm{Bin}(m, 1/2)`, independent of D. Taking the wrong sets as independent of each
@@ -141,14 +125,14 @@ def decoder_success(n: int, k: int, m: int, *, noise: float = 0.0) -> float:
     check_size("decoder_success", n, k)
     check_noise("decoder_success", noise)
     wrong = np.arange(m + 1)
-    # F(m) = 1, whose logarithm is not needed: the sum's last term is 0 unless there is no rival.
+    # F(m) = 1, whose logarithm is not needed: the sum's last term is 0 unless S is the only set.
     beaten = np.minimum(binom.cdf(wrong, m, 0.5), 1 - 2.0**-53)
     best = np.exp((comb(n, k) - 1) * np.log1p(-beaten))
     return float(binom.pmf(wrong, m, noise) @ best)
 
 
 def decoder_samples(n: int, k: int, *, noise: float = 0.0) -> float:
-    r"""Give the smallest whole m at which `decoder_success` is ½.
+    r"""Return the smallest whole m at which `decoder_success` is ½.
 
     Of the order of `information_limit` at any noise. It serves for the transform as well, and for
     regression while m ≪ C(n, k); under noise the latter needs an example or two fewer, for it

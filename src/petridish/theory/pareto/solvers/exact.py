@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from petridish.theory.pareto.solvers.candidates import (
 from petridish.theory.pareto.solvers.sample import (
     Answer,
     Bits,
+    Support,
     check_sample,
     pack_bits,
     pack_columns,
@@ -40,10 +40,6 @@ def eliminate(inputs: Words, labels: Bits, *, n: int, k: int, max_free: int = 16
 
     Parameters
     ----------
-    inputs, labels : array
-        A sample as `draw_parity` gives it.
-    n, k : int
-        Bits and relevant bits.
     max_free : int, default=16
         Most free unknowns; 0 is plain elimination, which waits for rank n.
 
@@ -53,7 +49,6 @@ def eliminate(inputs: Words, labels: Bits, *, n: int, k: int, max_free: int = 16
         With the support if exactly one member has weight k. `fits` is 0 if the equations contradict
         each other (noise) or no member has weight k, and None if the space is too large.
     """
-    started = perf_counter()
     check_sample("eliminate", inputs, labels, n, k)
     check_whole("eliminate", 0, max_free=max_free)
     if max_free > MOST_FREE:
@@ -68,24 +63,15 @@ def eliminate(inputs: Words, labels: Bits, *, n: int, k: int, max_free: int = 16
 
     free = n - len(pivots)
     contradiction = bool(rows[len(pivots) :].any())  # 0 = 1: only the label is left of a row
-    support: tuple[int, ...] | None = None
-    fits: int | None = 0
-    if not contradiction and free > max_free:
-        fits = None
-    elif not contradiction:
-        members = solutions(rows, pivots, n)
-        operations += members.size
-        fitting = members[np.bitwise_count(members).sum(axis=1) == k]
-        fits = len(fitting)
-        if fits == 1:
-            support = tuple(np.flatnonzero(unpack_bits(fitting[0])).tolist())
-    return Answer(
-        support=support,
-        fits=fits,
-        disagreements=None if support is None else 0,
-        operations=operations,
-        seconds=perf_counter() - started,
-    )
+    if contradiction or free > max_free:
+        return Answer(support=None, fits=0 if contradiction else None, operations=operations)
+    members = solutions(rows, pivots, n)
+    operations += members.size
+    fitting = members[np.bitwise_count(members).sum(axis=1) == k]
+    if len(fitting) != 1:
+        return Answer(support=None, fits=len(fitting), operations=operations)
+    support = tuple(np.flatnonzero(unpack_bits(fitting[0])).tolist())
+    return Answer(support=support, fits=1, disagreements=0, operations=operations)
 
 
 def reduce_rows(rows: Words, n: int) -> tuple[list[int], int]:
@@ -139,10 +125,6 @@ def search(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
 
     Parameters
     ----------
-    inputs, labels : array
-        A sample as `draw_parity` gives it.
-    n, k : int
-        Bits and relevant bits.
     max_candidates : int
         More sets than these are refused before anything starts.
 
@@ -151,7 +133,6 @@ def search(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
     answer : Answer
         With the support if exactly one set explains all labels; `fits` counts those that do.
     """
-    started = perf_counter()
     check_sample("search", inputs, labels, n, k)
     check_candidates("search", n, k, max_candidates)
     columns, target = pack_columns(inputs, labels, n)
@@ -160,30 +141,24 @@ def search(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
     operations = table_operations(n, t) + comb(n, k)
 
     fits = 0
-    support: tuple[int, ...] | None = None
+    support: Support | None = None
     for upper, count in upper_sets(n, k, t):
         wanted = target[0] ^ np.bitwise_xor.reduce(columns[upper, 0])
         passed = np.flatnonzero(table[:count] == wanted)
         if not len(passed):
             continue
-        if len(target) == 1:
-            fits += len(passed)
-            first = passed[:1]
-        else:
-            lower = unrank(passed, n, t)
-            sets = np.hstack([lower, np.tile(upper, (len(passed), 1)).astype(np.int64)])
-            alive, words = explaining(columns[:, 1:], target[1:], sets)
-            operations += words
-            fits += len(alive)
-            first = passed[alive[:1]]
-        if len(first):
-            support = (*unrank(first, n, t)[0].tolist(), *upper)
+        lower = unrank(passed, n, t)
+        sets = np.hstack([lower, np.tile(upper, (len(passed), 1)).astype(np.int64)])
+        alive, words = explaining(columns[:, 1:], target[1:], sets)
+        operations += words
+        fits += len(alive)
+        if len(alive):
+            support = tuple(sets[alive[0]].tolist())
     return Answer(
         support=support if fits == 1 else None,
         fits=fits,
         disagreements=0 if fits else None,
         operations=operations,
-        seconds=perf_counter() - started,
     )
 
 
@@ -223,10 +198,6 @@ def guess(
 
     Parameters
     ----------
-    inputs, labels : array
-        A sample as `draw_parity` gives it.
-    n, k : int
-        Bits and relevant bits.
     rng : numpy Generator
         Draws the sets, independent and uniform, so some come twice.
     budget : int, optional
@@ -237,13 +208,12 @@ def guess(
     answer : Answer
         Never known to be unique: sets that were not tried may fit as well.
     """
-    started = perf_counter()
     check_sample("guess", inputs, labels, n, k)
     budget = comb(n, k) if budget is None else budget
     check_whole("guess", 0, budget=budget)
     columns, target = pack_columns(inputs, labels, n)
     operations = 0
-    support: tuple[int, ...] | None = None
+    support: Support | None = None
     for start in range(0, budget, BLOCK):
         sets = random_sets(n, k, min(BLOCK, budget - start), rng)
         alive, words = explaining(columns, target, sets)
@@ -252,10 +222,7 @@ def guess(
             support = tuple(sets[alive[0]].tolist())
             break
     return Answer(
-        support=support,
-        disagreements=None if support is None else 0,
-        operations=operations,
-        seconds=perf_counter() - started,
+        support=support, disagreements=None if support is None else 0, operations=operations
     )
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from petridish.errors import UserError, check_whole, nearest
+from petridish.theory.checks import check_size
 from petridish.theory.pareto.solvers import costs
 from petridish.theory.pareto.solvers.exact import eliminate, guess, search
 from petridish.theory.pareto.solvers.noisy import decode, regress, walsh_decode
-from petridish.theory.pareto.solvers.sample import Answer, check_noise, check_size, draw_parity
+from petridish.theory.pareto.solvers.sample import Answer, check_noise, draw_parity
+from petridish.theory.smallest import first_true
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Solver:
     """A classical solver and what is known of its costs.
 
@@ -25,77 +28,43 @@ class Solver:
     name : str
         Its key in `SOLVERS`.
     solve : callable
-        `solve(inputs, labels, *, n, k, …)` gives an `Answer`; further keywords are its options.
-    tolerates_noise : bool
-        Whether a few flipped labels leave it its chance.
+        `solve(inputs, labels, *, n, k, …)` returns an `Answer`; further keywords are its options.
     samples : callable
         `samples(n, k, *, noise=0.0, …)`: the m at which half of the samples are solved.
     operations : callable
         `operations(n, k, m, …)`: expected 64-bit word operations.
+    tolerates_noise : bool
+        Whether it can still find S where a few labels are flipped.
     random : bool
         Whether `solve` draws, and wants the keyword `rng`.
     """
 
     name: str
     solve: Callable[..., Answer]
-    tolerates_noise: bool
     samples: Callable[..., float]
     operations: Callable[..., float]
+    tolerates_noise: bool = False
     random: bool = False
 
 
-SOLVERS: dict[str, Solver] = {
-    solver.name: solver
-    for solver in (
-        Solver(
-            name="elimination",
-            solve=eliminate,
-            tolerates_noise=False,
-            samples=costs.elimination_samples,
-            operations=costs.elimination_operations,
-        ),
-        Solver(
-            name="exhaustive",
-            solve=search,
-            tolerates_noise=False,
-            samples=costs.search_samples,
-            operations=costs.search_operations,
-        ),
-        Solver(
-            name="guessing",
-            solve=guess,
-            tolerates_noise=False,
-            samples=costs.guess_samples,
-            operations=costs.guess_operations,
-            random=True,
-        ),
-        Solver(
-            name="decoder",
-            solve=decode,
-            tolerates_noise=True,
-            samples=costs.decoder_samples,
-            operations=costs.decoder_operations,
-        ),
-        Solver(
-            name="walsh",
-            solve=walsh_decode,
-            tolerates_noise=True,
-            samples=costs.decoder_samples,  # the same decoder by another way
-            operations=costs.walsh_operations,
-        ),
-        Solver(
-            name="regression",
-            solve=regress,
-            tolerates_noise=True,
-            samples=costs.decoder_samples,  # which it follows while m ≪ C(n, k)
-            operations=costs.regression_operations,
-        ),
-    )
-}
+_ALL = (
+    Solver("elimination", eliminate, costs.elimination_samples, costs.elimination_operations),
+    Solver("exhaustive", search, costs.search_samples, costs.search_operations),
+    Solver("guessing", guess, costs.guess_samples, costs.guess_operations, random=True),
+    *(
+        Solver(name, solve, costs.decoder_samples, operations, tolerates_noise=True)
+        for name, solve, operations in (
+            ("decoder", decode, costs.decoder_operations),
+            ("walsh", walsh_decode, costs.walsh_operations),  # the same decoder by another way
+            ("regression", regress, costs.regression_operations),  # close to it while m ≪ C(n, k)
+        )
+    ),
+)
+SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
 
 
 def find_solver(name: str) -> Solver:
-    """Give the solver called `name`."""
+    """Return the solver called `name`."""
     if name not in SOLVERS:
         raise UserError(f"There is no solver called {name!r}. {nearest(name, SOLVERS)}")
     return SOLVERS[name]
@@ -103,7 +72,7 @@ def find_solver(name: str) -> Solver:
 
 @dataclass(frozen=True)
 class Point:
-    """A solver's luck and cost at one sample size, over `trials` parities.
+    """How often a solver found S at one sample size, over `trials` parities, and its cost.
 
     `operations` and `seconds` are medians over the trials, solved or not.
     """
@@ -158,9 +127,9 @@ def sample_cost(
 ) -> SampleCost:
     """Measure the smallest m at which at least half of the trials find S.
 
-    A trial draws a parity and one endless sample; its sample of size m is the beginning. So more
-    examples only add equations, and success can only grow with m for a solver that answers
-    as soon as one set is left (elimination, exhaustive search).
+    A trial draws a parity and one endless sample, of which its sample of size m is the beginning.
+    So for a solver that answers as soon as one set is left (elimination, exhaustive search) the
+    success can only grow with m.
 
     Parameters
     ----------
@@ -178,7 +147,7 @@ def sample_cost(
         A grid of sample sizes, all tried; m50 is the smallest of them with half solved. Without it
         m is doubled until half are solved, and then bisected: about 2 log2 m50 sizes.
     largest : int
-        Where doubling gives up.
+        The largest m that is tried.
     **options
         Options of the solver, such as the `budget` of guessing.
 
@@ -205,7 +174,7 @@ def sample_cost(
         return 2 * points[m].solved >= trials
 
     if sizes is None:
-        m50 = costs.first_true(solves_half, largest=largest)
+        m50 = first_true(solves_half, largest=largest)
     else:
         m50 = min((m for m in sizes if solves_half(m)), default=None)
     curve = tuple(points[m] for m in sorted(points))
@@ -222,19 +191,14 @@ def _try(
     seeds: list[int],
     options: dict[str, Any],
 ) -> Point:
-    answers = []
-    solved = 0
+    solved, operations, seconds = 0, [], []
     for seed in seeds:
         rng = np.random.default_rng(seed)
         inputs, labels, support = draw_parity(n, k, m, rng, noise=noise)
         extra = {**options, "rng": rng} if solver.random else options
+        started = perf_counter()
         answer = solver.solve(inputs, labels, n=n, k=k, **extra)
-        answers.append(answer)
+        seconds.append(perf_counter() - started)
+        operations.append(answer.operations)
         solved += answer.support == support
-    return Point(
-        m,
-        solved,
-        len(seeds),
-        median(answer.operations for answer in answers),
-        median(answer.seconds for answer in answers),
-    )
+    return Point(m, solved, len(seeds), median(operations), median(seconds))

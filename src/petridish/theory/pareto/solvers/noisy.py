@@ -1,9 +1,8 @@
-"""Solvers that bear label noise: minimum disagreement, its fast transform, and regression."""
+"""Solvers that tolerate label noise: minimum disagreement, its fast transform, and regression."""
 
 from __future__ import annotations
 
 from math import comb
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 
 from petridish.errors import UserError
 from petridish.seeds import Words, n_words, unpack_bits
+from petridish.theory.fourier import mask_bits, walsh_hadamard
+from petridish.theory.majority import krawtchouk
 from petridish.theory.pareto.solvers.candidates import (
     check_candidates,
     lower_size,
@@ -22,12 +23,12 @@ from petridish.theory.pareto.solvers.candidates import (
 from petridish.theory.pareto.solvers.sample import (
     Answer,
     Bits,
+    Support,
     check_sample,
     evaluate_parity,
     pack_columns,
 )
 
-Floats = NDArray[np.float64]
 MOST_WALSH_BITS = 24  # 2^24 coefficients of 4 bytes are 64 MB
 MOST_TABLE = 2**22  # 32 MB of signs: here a table's set has a number for each example
 MOST_REGRESSION_EXAMPLES = 4096  # the kernel is m × m, its inverse takes m³
@@ -42,10 +43,6 @@ def decode(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
 
     Parameters
     ----------
-    inputs, labels : array
-        A sample as `draw_parity` gives it.
-    n, k : int
-        Bits and relevant bits.
     max_candidates : int
         More sets than these are refused before anything starts.
 
@@ -54,7 +51,6 @@ def decode(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
     answer : Answer
         With the support if one set is better than all others, by `gap` labels.
     """
-    started = perf_counter()
     check_sample("decode", inputs, labels, n, k)
     check_candidates("decode", n, k, max_candidates)
     columns, target = pack_columns(inputs, labels, n)
@@ -64,7 +60,7 @@ def decode(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
 
     best = second = len(labels) + 1  # worse than any
     fits = 0
-    support: tuple[int, ...] | None = None
+    support: Support | None = None
     for upper, count in upper_sets(n, k, t):
         wanted = target ^ np.bitwise_xor.reduce(columns[upper], axis=0)
         wrong = np.zeros(count, np.uint32)
@@ -85,7 +81,6 @@ def decode(inputs: Words, labels: Bits, *, n: int, k: int, max_candidates: int =
         disagreements=best,
         gap=second - best if comb(n, k) > 1 else None,
         operations=width * (table_operations(n, t) + comb(n, k)),
-        seconds=perf_counter() - started,
     )
 
 
@@ -106,7 +101,6 @@ def walsh_decode(inputs: Words, labels: Bits, *, n: int, k: int) -> Answer:
     answer : Answer
         The same as that of `decode` but for its cost.
     """
-    started = perf_counter()
     check_sample("walsh_decode", inputs, labels, n, k)
     if n > MOST_WALSH_BITS:
         raise UserError(
@@ -117,7 +111,7 @@ def walsh_decode(inputs: Words, labels: Bits, *, n: int, k: int) -> Answer:
     points = inputs[:, 0].astype(np.int64)
     negative = np.bincount(points[labels == 1], minlength=2**n)
     sums = (np.bincount(points, minlength=2**n) - 2 * negative).astype(np.int32)
-    walsh_transform(sums)
+    walsh_hadamard(sums)
     sets = np.flatnonzero(np.bitwise_count(np.arange(2**n, dtype=np.uint32)) == k)
     wrong = (m - sums[sets]) // 2
 
@@ -125,34 +119,18 @@ def walsh_decode(inputs: Words, labels: Bits, *, n: int, k: int) -> Answer:
     fits = int((wrong == ranked[0]).sum())
     found = int(sets[wrong.argmin()])
     return Answer(
-        support=tuple(i for i in range(n) if found >> i & 1) if fits == 1 else None,
+        support=mask_bits(found) if fits == 1 else None,
         fits=fits,
         disagreements=ranked[0],
         gap=ranked[1] - ranked[0] if len(ranked) > 1 else None,
         operations=m + n * 2**n,
-        seconds=perf_counter() - started,
     )
 
 
 def smallest_two(values: NDArray[Any]) -> list[int]:
-    """Give the two smallest values, in any order; one if there is one."""
+    """Return the two smallest values, in any order; one if there is one."""
     smallest: list[int] = np.partition(values, min(1, len(values) - 1))[:2].tolist()
     return smallest
-
-
-def walsh_transform(values: NDArray[np.int32]) -> None:
-    r"""Transform 2^n values in place: :math:`\hat f(s) = \sum_x f(x) (-1)^{\langle s, x \rangle}`.
-
-    n rounds; the round of bit b replaces the pairs that differ in it by their sum and difference.
-    """
-    half = 1
-    while half < len(values):
-        pairs = values.reshape(-1, 2, half)
-        low, high = pairs[:, 0], pairs[:, 1]
-        low += high
-        high *= -2
-        high += low  # (low + high) − 2 high
-        half *= 2
 
 
 def regress(
@@ -198,7 +176,6 @@ def regress(
         coefficient need not belong to the best-fitting set. `operations` are nominal,
         m² ⌈n / 64⌉ + m³ + m C(n, k), for the solution is a library's.
     """
-    started = perf_counter()
     check_sample("regress", inputs, labels, n, k)
     check_candidates("regress", n, k, max_candidates)
     m = len(labels)
@@ -212,7 +189,8 @@ def regress(
     distance = np.zeros((m, m), np.int64)
     for word in inputs.T:
         distance += np.bitwise_count(word[:, None] ^ word)
-    kernel = krawtchouk(n, k)[distance] + ridge * np.eye(m)
+    of_distance = np.array([float(krawtchouk(n, k, d)) for d in range(n + 1)])
+    kernel = of_distance[distance] + ridge * np.eye(m)
     signs = 1.0 - 2.0 * labels
     # Least squares also where examples repeat and K is singular.
     dual = np.linalg.lstsq(kernel, signs, rcond=None)[0] if m else signs
@@ -222,7 +200,7 @@ def regress(
     table = 1.0 - 2.0 * unpack_bits(subset_xors(columns, t).T)[:, :m]  # (set, example)
     signed = 1.0 - 2.0 * unpack_bits(columns)[:, :m]  # (bit, example)
     scale = m / (comb(n, k) + ridge)  # of w, were K diagonal: rounding shows against it if w is 0
-    largest: list[tuple[float, tuple[int, ...]]] = []  # two are enough to see a tie
+    largest: list[tuple[float, Support]] = []  # two are enough to see a tie
     for upper, count in upper_sets(n, k, t):
         weights = table[:count] @ (dual * signed[upper].prod(axis=0))
         scale = max(scale, float(np.abs(weights).max()))
@@ -239,19 +217,4 @@ def regress(
         support=support,
         disagreements=wrong,
         operations=m * m * n_words(n) + m**3 + m * comb(n, k),
-        seconds=perf_counter() - started,
-    )
-
-
-def krawtchouk(n: int, k: int) -> Floats:
-    r"""Give :math:`\sum_{|S| = k} \chi_S(x) \chi_S(x')` for inputs at the distances 0 … n.
-
-    At distance d it is :math:`\sum_j (-1)^j \binom{d}{j} \binom{n - d}{k - j}`: j of the members of
-    S are among the d bits that differ.
-    """
-    return np.array(
-        [
-            float(sum((-1) ** j * comb(d, j) * comb(n - d, k - j) for j in range(k + 1)))
-            for d in range(n + 1)
-        ]
     )

@@ -1,4 +1,4 @@
-"""Samples of a parity in packed form, and the answer that every solver gives."""
+"""Samples of a parity in packed form, and the answer that every solver returns."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
 from petridish.seeds import Words, n_words, unpack_bits
+from petridish.theory.checks import check_size
 
 Bits = NDArray[np.uint8]
+Support = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a solver says about a sample, and what the saying cost.
+    """The answer of a solver to a sample, and its cost.
 
     Attributes
     ----------
     support : tuple of int, optional
-        The relevant bits S; None where the solver does not commit itself to one set.
+        The relevant bits S; None where the solver names no single set.
     fits : int, optional
         How many of all C(n, k) sets explain the labels as well as the best does, where the solver
         knows. Solvers for noiseless labels count the sets that explain every label, so that 0 means
@@ -34,16 +36,13 @@ class Answer:
         Work in 64-bit word operations, the same on every machine: one exclusive or, addition or
         multiply-add, with the test or the bit count of its result. Loads, loops and the packing of
         the sample are not counted.
-    seconds : float
-        Time on this machine, the packing included.
     """
 
-    support: tuple[int, ...] | None
+    support: Support | None
     fits: int | None = None
     disagreements: int | None = None
     gap: int | None = None
     operations: int
-    seconds: float
 
     @property
     def unique(self) -> bool:
@@ -53,7 +52,7 @@ class Answer:
 
 def draw_parity(
     n: int, k: int, m: int, rng: np.random.Generator, *, noise: float = 0.0
-) -> tuple[Words, Bits, tuple[int, ...]]:
+) -> tuple[Words, Bits, Support]:
     """Draw a parity and a sample of it: x uniform on {−1, +1}^n, y = ∏_{i ∈ S} x_i [PF §2.1].
 
     Parameters
@@ -77,7 +76,7 @@ def draw_parity(
     check_size("draw_parity", n, k)
     check_whole("draw_parity", 0, m=m)
     check_noise("draw_parity", noise)
-    (flips,) = rng.spawn(1)  # a stream of its own, or the flips would follow the last input
+    (flips,) = rng.spawn(1)  # a stream of its own: the flips do not depend on m
     support = tuple(sorted(rng.choice(n, k, replace=False).tolist()))
     inputs = rng.integers(0, 2**64, size=(m, n_words(n)), dtype=np.uint64)
     if n % 64:
@@ -86,7 +85,7 @@ def draw_parity(
     return inputs, evaluate_parity(inputs, support) ^ flipped, support
 
 
-def evaluate_parity(inputs: Words, support: tuple[int, ...]) -> Bits:
+def evaluate_parity(inputs: Words, support: Support) -> Bits:
     """Label packed inputs (example, word) by the parity of `support`, as bits."""
     mask = np.zeros(inputs.shape[1], np.uint64)
     for bit in support:
@@ -104,9 +103,9 @@ def pack_bits(bits: Bits) -> Words:
 
 
 def pack_columns(inputs: Words, labels: Bits, n: int) -> tuple[Words, Words]:
-    """Turn a sample on its side: columns (n, word) and labels (word,), a bit for each example.
+    """Transpose a sample: columns (n, word) and labels (word,), one bit per example.
 
-    A set S explains the labels if its columns' exclusive or is the labels' vector: 64 examples an
+    A set S explains the labels if its columns' exclusive or is the labels' vector: 64 examples per
     operation. The bits beyond the m examples are 0 in both, and never disagree.
     """
     return pack_bits(unpack_bits(inputs)[:, :n].T), pack_bits(labels)
@@ -137,18 +136,7 @@ def check_sample(owner: str, inputs: Words, labels: Bits, n: int, k: int) -> Non
         )
 
 
-def check_size(owner: str, n: int, k: int) -> None:
-    """Refuse an impossible (n, k); k = 0 is the constant label +1."""
-    check_whole(owner, 1, n=n)
-    check_whole(owner, 0, k=k)
-    if k > n:
-        raise UserError(
-            f"{owner}: k={k} relevant bits were asked for, but n={n} has only {n} bits. "
-            "Raise n or lower k."
-        )
-
-
 def check_noise(owner: str, noise: float) -> None:
-    """Refuse a flip probability at which the labels say nothing, or the contrary."""
+    """Refuse a flip probability of ½ or more, at which labels are noise or inverted."""
     if not 0 <= noise < 0.5:
         raise UserError(f"{owner}: noise={noise}. Give a flip probability from 0 to below 0.5.")

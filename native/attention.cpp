@@ -1,0 +1,221 @@
+// One run of a transformer of attention alone: batches, steps, and the C interface.
+#include "attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "chains.h"
+#include "flush.h"
+#include "petridish.h"
+
+namespace petridish {
+
+namespace {
+
+const Attention* const SETS[] = {
+#if defined(__x86_64__)
+    &ATTENTION_AVX512, &ATTENTION_AVX2,
+#endif
+    &ATTENTION_PORTABLE};
+
+// Memory on a cache line.
+class Memory {
+   public:
+    explicit Memory(size_t bytes) : lines_(bytes / 64 + 1) {}
+    char* get() { return reinterpret_cast<char*>(lines_.data()); }
+
+   private:
+    struct alignas(64) Line {
+        char bytes[64];
+    };
+    std::vector<Line> lines_;
+};
+
+class AttentionRun {
+   public:
+    AttentionRun(const petridish_attention_spec& spec, const Attention& kernels,
+                 const float* weights)
+        : spec_(spec),
+          kernels_(kernels),
+          shape_{spec.states, spec.length, spec.d, spec.heads, spec.layers},
+          chains_{{spec.seed, spec.key}, spec.states, spec.length, spec.one_row != 0},
+          memory_(kernels.bytes(shape_, true)),
+          weights_(weights, weights + shape_.size()),
+          gradient_(weights_.size()),
+          first_(weights_.size()),
+          second_(weights_.size()) {
+        const int64_t d = spec.d, square = (int64_t)spec.heads * d * d;
+        parts_.push_back(d * spec.states);
+        for (int layer = 0; layer < spec.layers; ++layer) {
+            parts_.push_back((int64_t)spec.heads * d * spec.length);
+            parts_.insert(parts_.end(), 3, square);
+        }
+        parts_.push_back(d * spec.states);
+        if (spec.draws) {
+            tokens_.resize((size_t)(spec.batch_size * spec.length));
+            labels_.resize(tokens_.size());
+        }
+    }
+
+    int64_t advance(int64_t work, int64_t steps, const uint8_t* tokens, const uint8_t* labels,
+                    double* losses) {
+        const int64_t batch = spec_.batch_size, size = batch * spec_.length;
+        const int64_t cost = (int64_t)shape_.layers * shape_.heads * shape_.length *
+                             (shape_.length + 1) / 2 * kernels_.lanes;
+        int64_t done = 0;
+        while (done < steps && work > 0 && !diverged_) {
+            const uint8_t* x = tokens ? tokens + done * size : tokens_.data();
+            const uint8_t* y = tokens ? labels + done * size : labels_.data();
+            if (next_ == 0) {
+                if (!tokens)
+                    chains_.draw(spec_.skip + step_ * batch, batch, tokens_.data(),
+                                 labels_.data());
+                begin(y);
+            }
+            add(x, y);
+            work -= cost;
+            if (next_ < batch) continue;
+            losses[done++] = end();
+        }
+        return done;
+    }
+
+    double gradient(const uint8_t* tokens, const uint8_t* labels, float* gradient) {
+        begin(labels);
+        while (next_ < spec_.batch_size) add(tokens, labels);
+        next_ = 0;
+        return kernels_.finish(memory_.get(), gradient) / (double)counted_;
+    }
+
+    void outputs(const uint8_t* tokens, int64_t count, float* out) {
+        Memory memory(kernels_.bytes(shape_, false));
+        kernels_.begin(shape_, false, memory.get(), weights_.data());
+        for (int64_t first = 0; first < count; first += kernels_.lanes) {
+            const int here = (int)std::min<int64_t>(kernels_.lanes, count - first);
+            const int64_t place = first * shape_.length;
+            kernels_.outputs(memory.get(), tokens + place, here, out + place * shape_.states);
+        }
+    }
+
+    const std::vector<float>& weights() const { return weights_; }
+    const Chains& chains() const { return chains_; }
+
+   private:
+    void begin(const uint8_t* labels) {
+        const int64_t size = spec_.batch_size * spec_.length;
+        counted_ = std::max<int64_t>(1, size - std::count(labels, labels + size, (uint8_t)NO_LABEL));
+        kernels_.begin(shape_, true, memory_.get(), weights_.data());
+    }
+
+    void add(const uint8_t* tokens, const uint8_t* labels) {
+        const int here = (int)std::min<int64_t>(kernels_.lanes, spec_.batch_size - next_);
+        const int64_t place = next_ * spec_.length;
+        kernels_.add(memory_.get(), tokens + place, labels + place, here, (int)(next_ % CELL),
+                     (float)(1.0 / (double)counted_));
+        next_ += here;
+    }
+
+    double end() {
+        next_ = 0;
+        const double loss = kernels_.finish(memory_.get(), gradient_.data()) / (double)counted_;
+        descend();
+        ++step_;
+        diverged_ = !(std::fabs(loss) <= std::numeric_limits<float>::max());
+        return loss;
+    }
+
+    void descend() {
+        const petridish_factors* now = &spec_.pieces[0];
+        for (int64_t k = 1; k < spec_.n_pieces; ++k)
+            if (spec_.pieces[k].start <= step_) now = &spec_.pieces[k];
+        power1_ *= spec_.beta1, power2_ *= spec_.beta2;
+        OptimiserStep step = {};
+        step.kind = spec_.optimiser;
+        step.momentum = (float)spec_.momentum;
+        step.beta1 = (float)spec_.beta1, step.beta2 = (float)spec_.beta2;
+        step.epsilon = (float)spec_.epsilon;
+        step.mean_share = (float)(1 - power1_), step.square_share = (float)std::sqrt(1 - power2_);
+        step.gradient_scale = scale();
+        int64_t at = 0;
+        for (size_t part = 0; part < parts_.size(); at += parts_[part++]) {
+            step.rate = now->rate[part], step.decay = now->decay[part];
+            step.keep = now->keep[part];
+            kernels_.update(step, parts_[part], weights_.data() + at, gradient_.data() + at,
+                            first_.data() + at, second_.data() + at);
+        }
+    }
+
+    // What shortens the gradient to the length allowed; the 1e-6 is PyTorch's.
+    float scale() const {
+        if (spec_.clip <= 0) return 1;
+        double square = 0;
+        for (float g : gradient_) square += (double)g * g;
+        return (float)std::min(1.0, spec_.clip / (std::sqrt(square) + 1e-6));
+    }
+
+    petridish_attention_spec spec_;
+    const Attention& kernels_;
+    AttentionShape shape_;
+    Chains chains_;
+    Memory memory_;
+    std::vector<float> weights_, gradient_, first_, second_;
+    std::vector<int64_t> parts_;  // numbers of each parameter
+    std::vector<uint8_t> tokens_, labels_;
+    int64_t step_ = 0, next_ = 0;  // the sequence of the batch that comes next; 0 between steps
+    int64_t counted_ = 0;          // labels of the batch
+    double power1_ = 1, power2_ = 1;
+    bool diverged_ = false;
+};
+
+}  // namespace
+
+}  // namespace petridish
+
+using petridish::AttentionRun;
+using petridish::FlushToZero;
+
+struct petridish_attention {
+    AttentionRun run;
+};
+
+petridish_attention* petridish_attention_begin(const petridish_attention_spec* spec, int32_t isa,
+                                               const float* weights) {
+    if (!petridish_isa_runs(isa)) return nullptr;
+    try {
+        return new petridish_attention{AttentionRun(*spec, *petridish::SETS[isa], weights)};
+    } catch (...) {  // short of memory
+        return nullptr;
+    }
+}
+
+void petridish_attention_end(petridish_attention* run) { delete run; }
+
+int64_t petridish_attention_advance(petridish_attention* run, int64_t work, int64_t steps,
+                                    const uint8_t* tokens, const uint8_t* labels,
+                                    double* losses) {
+    const FlushToZero mode;
+    return run->run.advance(work, steps, tokens, labels, losses);
+}
+
+void petridish_attention_weights(const petridish_attention* run, float* weights) {
+    std::copy(run->run.weights().begin(), run->run.weights().end(), weights);
+}
+
+void petridish_attention_outputs(petridish_attention* run, const uint8_t* tokens, int64_t count,
+                                 float* outputs) {
+    const FlushToZero mode;
+    run->run.outputs(tokens, count, outputs);
+}
+
+double petridish_attention_gradient(petridish_attention* run, const uint8_t* tokens,
+                                    const uint8_t* labels, float* gradient) {
+    const FlushToZero mode;
+    return run->run.gradient(tokens, labels, gradient);
+}
+
+void petridish_attention_draw(const petridish_attention* run, int64_t start, int64_t count,
+                              uint8_t* tokens, uint8_t* labels) {
+    run->run.chains().draw(start, count, tokens, labels);
+}

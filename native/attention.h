@@ -1,0 +1,55 @@
+// Causal transformers of attention alone, with relative positions, on tokens of few values:
+//
+//     z_i = e_{x_i},   z ← z + Σ_heads softmax(A) z W_V,
+//     A_ij = (z_i W_Q)·(z_j W_K + v_{i−j}) / √d  for j ≤ i,   outputs z P,
+//
+// trained on the cross entropy of a label at every position. What differs between processors is in
+// Attention's functions, compiled once for each instruction set (attention.inc); all give the same bits.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+namespace petridish {
+
+constexpr int CELL = 16;  // sequences that are summed side by side, whatever the vectors' length
+
+struct AttentionShape {
+    int states, length, d, heads, layers;
+
+    // Numbers in the parameters, in order: tokens (d, states); of each layer positions (heads d,
+    // length), W_Q, W_K, W_V (heads d, d); outputs (states, d).
+    int64_t layer_size() const { return (int64_t)heads * d * (length + 3 * d); }
+    int64_t size() const { return 2 * (int64_t)d * states + layers * layer_size(); }
+};
+
+// One step of an optimiser on some parameters: w ← keep w − …
+struct OptimiserStep {
+    int32_t kind;  // petridish_optimiser
+    float rate, decay, keep, momentum, beta1, beta2, epsilon;
+    float mean_share, square_share;  // 1 − β1^t, √(1 − β2^t)
+    float gradient_scale;            // by which clipping shortens the gradient
+};
+
+struct Attention {
+    const char* name;
+    int lanes;  // sequences of a group, at most CELL
+
+    size_t (*bytes)(const AttentionShape&, bool training);
+    // Lay the tables out for these weights, and clear the sums of gradients.
+    void (*begin)(const AttentionShape&, bool training, char* memory, const float* weights);
+    // Take up to `lanes` sequences (count, length) of tokens with labels into the sums; they are
+    // number `first` and so on of the batch.
+    void (*add)(char* memory, const uint8_t* tokens, const uint8_t* labels, int count, int first,
+                float share);
+    // Turn the sums into the gradient; returns the sum of the losses of all positions.
+    double (*finish)(char* memory, float* gradient);
+    // The outputs (count, length, states) of up to `lanes` sequences.
+    void (*outputs)(char* memory, const uint8_t* tokens, int count, float* outputs);
+    // Change `count` weights by their gradients; `first` and `second` are what the optimiser keeps.
+    void (*update)(const OptimiserStep&, int64_t count, float* weights, const float* gradient,
+                   float* first, float* second);
+};
+
+extern const Attention ATTENTION_AVX512, ATTENTION_AVX2, ATTENTION_PORTABLE;
+
+}  // namespace petridish

@@ -1,0 +1,109 @@
+"""The options by which `run` and `figure` are told what to show over which axes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from petridish.errors import UserError
+
+if TYPE_CHECKING:
+    from petridish.store import Columns as StoreColumns
+    from petridish.sweeps import Sweep
+
+MOST_CELLS = 2_000  # asked which columns their runs will have
+
+Rows = Annotated[str | None, typer.Option(help="The axis down, such as r.", metavar="AXIS")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="The axis across, such as m.", metavar="AXIS")
+]
+Panels = Annotated[
+    str | None, typer.Option(help="Axes with a panel per value, by commas.", metavar="AXIS")
+]
+Colour = Annotated[
+    str | None, typer.Option(help="An axis with a line per value, instead of rows.", metavar="AXIS")
+]
+Value = Annotated[
+    str | None,
+    typer.Option(help="solved, time, or a metric or instrument at the end, such as test_error."),
+]
+BestOver = Annotated[
+    str | None,
+    typer.Option(
+        help="Axes of which the best value counts: chosen on one half of the seeds, measured on "
+        "the other.",
+        metavar="AXIS",
+    ),
+]
+BestEnd = Annotated[
+    str | None,
+    typer.Option(
+        "--best",
+        help="Which end of the value is best for --best-over: least (errors, losses, times) or "
+        "most (solved), as it is without; give most for a metric that is better when larger.",
+        metavar="least|most",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class AxisOptions:
+    """What a user asks to see; nothing by default."""
+
+    rows: str | None = None
+    columns: str | None = None
+    panels: str | None = None
+    colour: str | None = None
+    value: str | None = None
+    best_over: str | None = None
+    best: str | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The options that were given."""
+        return {name: text for name, text in vars(self).items() if text is not None}
+
+    def check(self, sweep: Sweep) -> StoreColumns:
+        """Refuse names that the runs of a sweep will not have, before anything is trained.
+
+        Returns the columns of curves that are needed to show what is asked for.
+        """
+        from petridish.rules.declared import columns_of_run
+        from petridish.rules.outcome_table import check_solvable, measure_of
+        from petridish.rules.tuning import Best, check_tuned
+        from petridish.rules.varying import axis_order, full_name
+        from petridish.sweeps import Arms
+
+        if not self.asked:
+            return ()
+        known: set[str] = {"arm"} if isinstance(sweep, Arms) else set()
+        specs = [spec for spec, _ in itertools.islice(sweep.cells(), MOST_CELLS)]
+        for spec in specs:
+            known |= columns_of_run(spec)
+        first = axis_order(sweep)
+        places = [self.rows, self.columns, self.colour]
+        places += (self.panels or "").split(",")
+        named = [full_name(name, sorted(known), first) for name in places if name]
+        over = [full_name(n, sorted(known), first) for n in (self.best_over or "").split(",") if n]
+        check_tuned(over)
+        named += over
+        for name in named:
+            if named.count(name) > 1:
+                raise UserError(f"The axis {name} is asked for twice. Give each place its own.")
+        if self.rows and self.colour:
+            raise UserError(
+                f"--rows {self.rows} and --colour {self.colour} were given, and lines of several "
+                "colours take the place of rows. Give one of them."
+            )
+        if self.best is not None and (self.best not in get_args(Best) or not self.best_over):
+            raise UserError(
+                f"--best {self.best} was given{'' if self.best_over else ' without --best-over'}. "
+                "Give --best-over AXIS --best least or most."
+            )
+        if self.value is not None:
+            check_solvable(self.value, specs)
+        columns = () if self.value is None else measure_of(self.value, known).columns
+        return tuple(name for name in columns if name.startswith("curve."))

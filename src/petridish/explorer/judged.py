@@ -1,0 +1,159 @@
+"""Claims of an experiment as they stand, and the cheapest ways to a success probability."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from petridish.errors import UserError
+from petridish.explorer.record_runs import json_ready
+from petridish.explorer.run_sets import RunSet, Snapshot
+from petridish.publish.scoreboard import CHAPTERS, NO_RECORD, Written, recorded, scores
+from petridish.rules.claims import CHECKED, Judgement, Verdict
+from petridish.rules.mixtures import Mixture, affordable, mixtures, no_mixture
+from petridish.rules.outcome_table import field_label, field_text
+from petridish.rules.strata import judge_strata
+
+RESOURCES = ("m", "r", "steps", "restarts")
+
+
+def claims_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
+    """Judge the claims of an experiment, and each stratum of their rules alone.
+
+    While runs are missing the verdicts are those of the runs so far. Of a sweep that is complete
+    the store notes that they were shown, as `petridish verdicts` does.
+    """
+    experiment, sweep = found.experiment, found.sweep
+    if experiment is None or sweep is None:
+        return {"claims": [], "complete": False, "why": "No experiment declared these runs."}
+    if not experiment.claims:
+        return {"claims": [], "complete": False, "why": "This experiment declares no claims."}
+    table = found.table(experiment.columns_needed(sweep, "claims"))
+    if table.is_empty():
+        return {"claims": [], "complete": False, "why": "There are no runs to judge yet."}
+    complete = found.is_complete(table)
+    if complete and found.kind == "sweep":
+        asked = found.kept.folder, found.scale, found.settings  # type: ignore[attr-defined] # a store
+        verdicts = experiment.judge_shown(table, *asked)
+    else:
+        verdicts = experiment.judge(table, found.scale)
+    return {
+        "claims": [_claim(verdict, table, now) for verdict in verdicts],
+        "complete": complete,
+        "runs": len(table),
+        "of": found.size,
+        "why": "",
+    }
+
+
+def _claim(verdict: Verdict, table: pl.DataFrame, now: Snapshot) -> dict[str, Any]:
+    strata = judge_strata(verdict.claim.rule, table, verdict.level)
+    marks: dict[str, list[int]] = {"for": [], "against": []}
+    sides = {Judgement.SUPPORTED: "for", Judgement.CONTRADICTED: "against"}
+    for stratum in strata:
+        if stratum.judgement not in sides:
+            continue
+        inside = pl.lit(value=True)
+        for name, value in stratum.values.items():
+            if name in now.settings.columns:
+                inside &= pl.col(name).eq_missing(pl.lit(value))
+        chosen = now.settings.filter(inside)["setting"]
+        marks[sides[stratum.judgement]] += chosen.to_list()
+    named = [
+        [
+            ", ".join(f"{field_label(n)} {field_text(v)}" for n, v in each.values.items()),
+            each.judgement.value,
+        ]
+        for each in strata
+        if each.values
+    ]
+    return {
+        **json_ready(verdict.as_json()),
+        "word": verdict.word,
+        "numbers": verdict.finding.numbers(),
+        "marks": marks,
+        "strata": named,
+    }
+
+
+def calculated(found: RunSet, *, target: float, have: Mapping[str, float]) -> dict[str, Any]:
+    """Return the mixtures that reach a success probability, and the cheapest within limits."""
+    if not 0 < target < 1:
+        raise UserError(f"A target of {target:g} was given. Give one between 0 and 1.")
+    table = found.table()
+    needed = ("data.m", "model.width", "training.steps", "evaluation.every")
+    missing = [name for name in needed if name not in table.columns]
+    if missing or table.is_empty():
+        raise UserError(
+            f"These runs have no {' and no '.join(missing) or 'outcome yet'}: there is nothing to "
+            "trade. The calculator takes runs with a sample size and a width."
+        )
+    ways = mixtures(table, target=target)
+    within = affordable(ways, dict(have))
+    first: dict[str, Mixture] = {}
+    for option in within:
+        first.setdefault(option.task, option)
+    ranges = {
+        "m": sorted({o.m for o in ways}),
+        "r": sorted({float(o.width) for o in ways}),
+        "steps": sorted({float(o.steps) for o in ways}),
+        "restarts": sorted({o.restarts for o in ways}),
+    }
+    inside = {id(option) for option in within}
+    return {
+        "target": target,
+        "mixtures": [{**o.as_json(), "within": id(o) in inside} for o in ways],
+        "cheapest": [option.as_json() for option in first.values()],
+        "ranges": json_ready(ranges),
+        "why": "" if ways else no_mixture(table),
+    }
+
+
+def scoreboard_of(records: Path | None, sets: Iterable[RunSet]) -> dict[str, Any]:
+    """Return every claim with its verdicts in records and stores, and counts by chapter.
+
+    At smoke and demo scale verdicts mean nothing, or little: those are left out.
+    """
+    from petridish.chapters import EXPERIMENTS
+
+    written = [] if records is None else recorded(records)
+    for each in sets:
+        experiment = each.experiment
+        if each.kind != "sweep" or experiment is None or each.scale in ("smoke", "demo"):
+            continue
+        if EXPERIMENTS.get(experiment.id) is experiment and each.sweep is not None:
+            runs = each.table(experiment.columns_needed(each.sweep, "claims"))
+            place = ", ".join([each.place, each.scale, *each.settings])
+            if not runs.is_empty():
+                written += [
+                    Written(experiment.id, place, len(runs), verdict.as_json(), recorded=False)
+                    for verdict in experiment.judge(runs, each.scale)
+                ]
+    if not written:
+        return {"chapters": [], "claims": []}
+    found = scores(EXPERIMENTS.values(), written)
+    chapters = []
+    for chapter in CHAPTERS.values():
+        of = [score for score in found if score.chapter == chapter and score.largest]
+        words = [j.value for j in Judgement] + [*CHECKED.values(), NO_RECORD]
+        counted = {word: sum(score.word == word for score in of) for word in words}
+        chapters.append({"chapter": chapter, "counts": {w: n for w, n in counted.items() if n}})
+    rows = [
+        {**score.as_json(), "chapter": score.chapter, "numbers": score.numbers} for score in found
+    ]
+    return {"chapters": chapters, "claims": json_ready(rows)}
+
+
+def limit(text: str) -> float:
+    """Return a limit of the calculator as a number."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not found > 0:
+        raise UserError(f"A limit of {text!r} was given. Give a positive number.")
+    return found

@@ -1,0 +1,52 @@
+"use strict";
+// What became of the runs by two thresholds, from their curves: computed here, as a slider moves.
+
+const CLASS_COLOURS = ["#0072B2", "#56B4E9", "#E69F00", "#BBBBBB"];
+const LATER = 2; // a run groks if it is solved this many times later than it has fitted
+
+/**
+ * Return the first step at which a curve is at most a threshold; -1 if it never is.
+ * @param {{starts: number[], steps: number[], values: number[]}} stairs @param {number} run
+ * @param {number} threshold
+ */
+function firstBelow(stairs, run, threshold) {
+  for (let at = stairs.starts[run]; at < stairs.starts[run + 1]; at++) {
+    if (stairs.values[at] <= threshold) return stairs.steps[at];
+  }
+  return -1;
+}
+
+/**
+ * Count the classes of every setting: solved at once, grokked, memorised only, never fitted.
+ * @param {any} stairs @param {number} settings @param {number} fitted @param {number} solved
+ * @returns {number[][]}
+ */
+function classify(stairs, settings, fitted, solved) {
+  const counts = CLASS_COLOURS.map(() => new Array(settings).fill(0));
+  for (let run = 0; run < stairs.runs; run++) {
+    const fittedAt = firstBelow(stairs.train, run, fitted);
+    const solvedAt = firstBelow(stairs.test, run, solved);
+    let kind = fittedAt >= 0 ? 2 : 3;
+    if (solvedAt >= 0) {
+      const unsolvedUntil = solvedAt - stairs.every[run];
+      kind = fittedAt >= 0 && unsolvedUntil >= LATER * Math.max(fittedAt, 1) ? 1 : 0;
+    }
+    counts[kind][stairs.setting[run]]++;
+  }
+  return counts;
+}
+
+/** Return a slider of a threshold, on a logarithmic scale. @param {string} label @param {number} value @param {(value: number) => void} moved */
+function thresholdSlider(label, value, moved) {
+  const said = element("output", {}, written(value));
+  const slider = element("input", {
+    type: "range", min: -4, max: -0.25, step: 0.01, value: Math.log10(Math.max(value, 1e-4)),
+    "aria-label": label, "data-key": label,
+    oninput: (/** @type {any} */ event) => {
+      const chosen = Number((10 ** Number(event.target.value)).toPrecision(3));
+      said.textContent = written(chosen);
+      moved(chosen);
+    },
+  });
+  return element("label", { class: "line" }, label, slider, said);
+}

@@ -1,0 +1,1 @@
+"""What FL proves, as functions: fixed features, exact networks, the first two steps."""

@@ -1,0 +1,43 @@
+"""What the native engine serves of attention."""
+
+from __future__ import annotations
+
+from petridish.choices import describe
+from petridish.models import AttentionOnly
+from petridish.tasks.domain import Classes, Tokens
+from petridish.training.losses import CrossEntropy
+from petridish.training.optimisers import SGD, Adam, AdamW
+from petridish.training.spec import RunSpec
+
+MOST = {"layers": 3, "heads": 4, "d": 64}
+MAX_STATES, MAX_LENGTH = 16, 512
+
+
+def attention_limit(spec: RunSpec) -> str | None:
+    """Return why the native engine cannot train a transformer of attention alone, or None."""
+    model, training, inputs = spec.model, spec.training, spec.domain.inputs
+    assert isinstance(model, AttentionOnly), "the engine asks of these models alone"
+    for name, most in MOST.items():
+        if (given := getattr(model, name)) > most:
+            return f"it takes attention with {name} up to {most}, and the model has {name}={given}"
+    assert isinstance(inputs, Tokens), "the model refuses other tasks"
+    target = spec.domain.target
+    if not isinstance(target, Classes) or target.k != inputs.vocabulary:
+        return (
+            f"its transformers answer with one of their {inputs.vocabulary} tokens, and the task "
+            f"has {target}"
+        )
+    if inputs.vocabulary > MAX_STATES or inputs.length > MAX_LENGTH:
+        return (
+            f"it takes sequences of up to {MAX_LENGTH} tokens of {MAX_STATES} values, and the task "
+            f"has {inputs.length} of {inputs.vocabulary}"
+        )
+    if training.loss != CrossEntropy():
+        return f"it trains transformers on cross entropy, and the loss is {describe(training.loss)}"
+    if type(training.optimiser) not in (SGD, Adam, AdamW):
+        return f"it has SGD, Adam and AdamW, and the optimiser is {describe(training.optimiser)}"
+    if training.penalty.strength:
+        return f"it has no penalty, and this run has {describe(training.penalty)}"
+    if training.precision != "float32":
+        return f"it computes in float32, and this run in {training.precision}"
+    return None

@@ -1,0 +1,160 @@
+"""Attention in the native engine: steps in compiled code, everything else as in `torch`.
+
+Batches of Markov chains are drawn inside, those of other tasks by the task, and handed over. The
+outputs that metrics ask for are the compiled code's too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from petridish.models import AttentionOnly
+from petridish.seeds import name_key
+from petridish.tasks import MarkovChains
+from petridish.tasks.domain import Tokens
+from petridish.training.data import initial_weights
+from petridish.training.engines.base import Monitor, Native
+from petridish.training.engines.native import Pace
+from petridish.training.engines.stack import DRAWN_AHEAD, Stack, take_course
+from petridish.training.native.attention_run import (
+    NO_LABEL,
+    AttentionArguments,
+    ChainSource,
+    Factors,
+    NativeAttention,
+)
+from petridish.training.native.attention_run import Tokens as TokenArray
+from petridish.training.networks import Network
+from petridish.training.numerics import settled
+from petridish.training.optimisers import SGD, Adam
+from petridish.training.record import RunRecord
+from petridish.training.spec import RunSpec
+
+MOST_TOKENS = 2**22  # of batches that are drawn ahead
+MOST_STEPS = 4096  # of one call: its losses have their room
+
+
+def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
+    """Carry out runs one after another."""
+    pace = Pace()
+    with settled():
+        for spec in specs:
+            if monitor.stopped():
+                return
+            with NativeAttention(arguments(spec)) as run:
+                yield from take_course(_Alone(spec, run, pace), monitor)
+
+
+def arguments(spec: RunSpec) -> AttentionArguments:
+    """Return what a run begins with."""
+    model, training, inputs = spec.model, spec.training, spec.domain.inputs
+    assert isinstance(model, AttentionOnly), "the engine refuses other models"
+    assert isinstance(inputs, Tokens), "the model refuses other inputs"
+    rule = training.optimiser
+    adam = rule if isinstance(rule, Adam) else Adam()
+    return AttentionArguments(
+        states=inputs.vocabulary,
+        length=inputs.length,
+        d=model.d,
+        heads=model.heads,
+        layers=model.layers,
+        batch_size=spec.examples_per_step,
+        optimiser=rule.name,
+        momentum=rule.momentum if isinstance(rule, SGD) else 0.0,
+        beta1=adam.beta1,
+        beta2=adam.beta2,
+        epsilon=adam.epsilon,
+        clip=training.clip,
+        factors=[Factors(part.start, part.rate, part.decay, part.keep) for part in spec.rates()],
+        weights=[np.asarray(weight[0], np.float32) for weight in initial_weights([spec])],
+        source=_source(spec),
+    )
+
+
+def _source(spec: RunSpec) -> ChainSource | None:
+    """Return how fresh chains are drawn, or None: the task draws batches, or there is a sample."""
+    task, data = spec.task, spec.data
+    own = type(task) is MarkovChains and task.rows in ("dirichlet", "unigram")
+    if not own or not data.online or data.label_noise:
+        return None
+    assert isinstance(task, MarkovChains), "its type was asked for"
+    return ChainSource(spec.seed, name_key("train"), data.skip, one_row=task.rows == "unigram")
+
+
+class _Outputs(Network):
+    """The network as it is in compiled code; the weights given are its own."""
+
+    def __init__(self, run: NativeAttention) -> None:
+        self.run = run
+        self.buffers = {}
+
+    def train(
+        self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
+    ) -> Tensor:
+        """Refuse: steps are taken inside."""
+        raise NotImplementedError
+
+    def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return the outputs (1, example, position, state)."""
+        return torch.from_numpy(self.run.outputs(_bytes(x)[0]))[None]
+
+
+class _Alone(Stack):
+    """One run, whose steps compiled code takes."""
+
+    engine = Native.name
+
+    def __init__(self, spec: RunSpec, run: NativeAttention, pace: Pace) -> None:
+        super().__init__([spec], _Outputs(run), pairs=False)
+        self.run, self.pace = run, pace
+        self.draws = _source(spec) is not None
+        tokens = spec.examples_per_step * spec.domain.n_inputs
+        self.drawn_ahead = (
+            MOST_STEPS if self.draws else max(1, min(DRAWN_AHEAD, MOST_TOKENS // tokens))
+        )
+
+    def advance(self, step: int, steps: int, monitor: Monitor) -> int:
+        """Take the steps in calls of a few hundredths of a second."""
+        started = time.perf_counter()
+        batches = None if self.draws else self._batches(step, steps)
+        losses: list[float] = []
+        while len(losses) < steps and np.isfinite(losses[-1:]).all():
+            if monitor.stopped():
+                return len(losses)
+            left = batches and (batches[0][len(losses) :], batches[1][len(losses) :])
+            called = time.perf_counter()
+            some = self.run.advance(self.pace.work, steps - len(losses), left)
+            self.pace.adjust(time.perf_counter() - called)
+            losses += some.tolist()
+            monitor.stepped(len(some))
+        self.recent = torch.tensor(losses, dtype=torch.float64)[:, None]
+        self.loss_sum += self.recent.sum(dim=0)
+        self.n_losses += len(losses)
+        self.weights = [torch.from_numpy(weight)[None] for weight in self.run.weights()]
+        self._charge(started)
+        return steps  # a run that diverged takes no more of them, and leaves the stack
+
+    def _batches(self, step: int, steps: int) -> tuple[TokenArray, TokenArray]:
+        """Return tokens and labels, (step, batch, position).
+
+        The last batch of an epoch may be shorter: it is filled up with sequences without labels.
+        """
+        pool, places = self.train.batches(self.rows, step, steps)
+        spec = self.specs[0]
+        shape = (steps, spec.examples_per_step, spec.domain.n_inputs)
+        tokens, labels = np.zeros(shape, np.uint8), np.full(shape, NO_LABEL, np.uint8)
+        for ahead, each in enumerate(places):
+            x, y = pool.take(each)
+            tokens[ahead, : x.shape[1]], labels[ahead, : y.shape[1]] = _bytes(x[0]), _bytes(y[0])
+        return tokens, labels
+
+
+def _bytes(tokens: Tensor) -> TokenArray:
+    """Return tokens as bytes; a position without a label has −1, here 255."""
+    assert NO_LABEL == 255, "the byte of −1"
+    return tokens.to(torch.uint8).numpy()

@@ -1,0 +1,197 @@
+"""One run of attention in the native engine, as a Python object."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from petridish.errors import UserError
+from petridish.training.native.library import (
+    AttentionSpec,
+    InstructionSet,
+    NativeFactors,
+    chosen_set,
+    library,
+)
+
+Tokens = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+
+OPTIMISERS = ("sgd", "adam", "adamw")  # in the order of petridish_optimiser
+NO_LABEL = 255  # of a position that does not count
+NEVER = 2**62  # a step that no run reaches
+TOGETHER = 64  # sequences whose outputs are computed in one call: calls are short
+
+
+@dataclass(frozen=True)
+class ChainSource:
+    """Fresh Markov chains, drawn inside: the streams of the task and the first example's place."""
+
+    seed: int
+    key: int
+    skip: int
+    one_row: bool  # for all states: independent tokens
+
+
+@dataclass(frozen=True)
+class Factors:
+    """From step `start` on: rate, decay and kept share of each parameter."""
+
+    start: int
+    rate: tuple[float, ...]
+    decay: tuple[float, ...]
+    keep: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AttentionArguments:
+    """Everything that a run depends on; `weights` in the model's order, a batch given or drawn."""
+
+    states: int
+    length: int
+    d: int
+    heads: int
+    layers: int
+    batch_size: int
+    optimiser: str
+    momentum: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    clip: float | None
+    factors: Sequence[Factors]
+    weights: Sequence[Floats]
+    source: ChainSource | None
+
+
+class NativeAttention:
+    """A run in progress, for one thread at a time, in a `with` block."""
+
+    def __init__(self, given: AttentionArguments, isa: InstructionSet | None = None) -> None:
+        self._shapes = [weight.shape for weight in given.weights]
+        self._size = sum(weight.size for weight in given.weights)
+        self._given = given
+        self._kept: list[Any] = []  # what the library reads during the run
+        weights = np.concatenate([np.ravel(weight) for weight in given.weights])
+        weights = np.ascontiguousarray(weights, np.float32)
+        pieces = (NativeFactors * len(given.factors))(
+            *[
+                NativeFactors(min(f.start, NEVER), *map(self._keep, (f.rate, f.decay, f.keep)))
+                for f in given.factors
+            ]
+        )
+        source = given.source or ChainSource(0, 0, 0, one_row=False)
+        spec = AttentionSpec(
+            states=given.states,
+            length=given.length,
+            d=given.d,
+            heads=given.heads,
+            layers=given.layers,
+            optimiser=OPTIMISERS.index(given.optimiser),
+            batch_size=given.batch_size,
+            momentum=given.momentum,
+            beta1=given.beta1,
+            beta2=given.beta2,
+            epsilon=given.epsilon,
+            clip=given.clip or 0.0,
+            n_pieces=len(pieces),
+            pieces=pieces,
+            draws=given.source is not None,
+            one_row=source.one_row,
+            seed=source.seed,
+            key=source.key,
+            skip=source.skip,
+        )
+        self._kept.append(pieces)
+        self._run = library().petridish_attention_begin(
+            ctypes.byref(spec), (isa or chosen_set()).index, weights.ctypes.data
+        )
+        if not self._run:
+            raise UserError(
+                f"A transformer of {given.layers} layers on {given.length} tokens does not fit "
+                "into memory. Lower the task's length."
+            )
+
+    def _keep(self, numbers: tuple[float, ...]) -> int:
+        """Return the address of numbers as the library reads them, and keep them alive."""
+        array = np.array(numbers, np.float32)
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+    def __enter__(self) -> NativeAttention:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        library().petridish_attention_end(self._run)
+        self._run = None
+
+    def advance(
+        self, work: int, steps: int, batches: tuple[Tokens, Tokens] | None = None
+    ) -> NDArray[np.float64]:
+        """Continue for about `work` pairs of positions, for at most `steps` steps.
+
+        `batches` are tokens and labels (step, batch, position) from the step under way on, unless
+        the run draws its own. Return the losses of the steps that ended; a step that did not is
+        continued by the next call.
+        """
+        losses = np.empty(steps, np.float64)
+        places: list[int | None] = [None, None]
+        if batches is not None:
+            expected = (steps, self._given.batch_size, self._given.length)
+            assert all(each.shape == expected and each.dtype == np.uint8 for each in batches)
+            batches = (np.ascontiguousarray(batches[0]), np.ascontiguousarray(batches[1]))
+            places = [each.ctypes.data for each in batches]
+        done = library().petridish_attention_advance(
+            self._run, work, steps, *places, losses.ctypes.data
+        )
+        return losses[:done]
+
+    def weights(self) -> list[Floats]:
+        """Return the parameters in the model's order."""
+        flat = np.empty(self._size, np.float32)
+        library().petridish_attention_weights(self._run, flat.ctypes.data)
+        return self._parts(flat)
+
+    def _parts(self, flat: Floats) -> list[Floats]:
+        ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in self._shapes])
+        parts = np.split(flat, ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+    def outputs(self, tokens: Tokens) -> Floats:
+        """Return the outputs (example, position, state) of sequences (example, position)."""
+        tokens = np.ascontiguousarray(tokens, np.uint8)
+        found = np.empty((*tokens.shape, self._given.states), np.float32)
+        for first in range(0, len(tokens), TOGETHER):
+            some, into = tokens[first : first + TOGETHER], found[first : first + TOGETHER]
+            library().petridish_attention_outputs(
+                self._run, some.ctypes.data, len(some), into.ctypes.data
+            )
+        return found
+
+    def gradient(self, tokens: Tokens, labels: Tokens) -> tuple[float, list[Floats]]:
+        """Return the loss of a batch and its gradient, in the order of the weights."""
+        tokens, labels = np.ascontiguousarray(tokens), np.ascontiguousarray(labels)
+        flat = np.empty(self._size, np.float32)
+        loss = library().petridish_attention_gradient(
+            self._run, tokens.ctypes.data, labels.ctypes.data, flat.ctypes.data
+        )
+        return float(loss), self._parts(flat)
+
+    def draw(self, start: int, count: int) -> tuple[Tokens, Tokens]:
+        """Return tokens and labels of the examples start … start + count − 1 of its source."""
+        tokens, labels = (np.empty((count, self._given.length), np.uint8) for _ in range(2))
+        library().petridish_attention_draw(
+            self._run, start, count, tokens.ctypes.data, labels.ctypes.data
+        )
+        return tokens, labels

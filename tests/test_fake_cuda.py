@@ -1,0 +1,62 @@
+"""Whole steps and evaluations on fake CUDA tensors: see `tests.fake_cuda`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+SOURCE = Path(__file__).parent / "native" / "pretended_cuda.cpp"
+WRONG = {
+    "a number is asked for": "DataDependentOutputException",
+    "a tensor of the host": "FakeTensorDeviceMismatchError",
+    "an index of the host": "index takes tensors of both cpu and cuda",
+    "a copy in every step": "2 copies in two steps",
+    "an operator without order": "not deterministic: ['cumsum']",
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what became of every case, in a process whose PyTorch believes that it has a GPU."""
+    arguments = []
+    if not torch.cuda.is_available():
+        compiler = next(filter(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++")), "")
+        if not compiler or sys.platform != "linux":
+            pytest.skip("PyTorch's CPU build needs a device guard, which a C++ compiler makes.")
+        folder = Path(torch.__file__).parent
+        library = tmp_path_factory.mktemp("cuda") / "pretended_cuda.so"
+        flags = ["-std=c++20", "-shared", "-fPIC", f"-I{folder / 'include'}"]
+        linked = [f"-L{folder / 'lib'}", "-lc10", "-ltorch_cpu", f"-Wl,-rpath,{folder / 'lib'}"]
+        made = [compiler, *flags, str(SOURCE), "-o", str(library), *linked]
+        subprocess.run(made, check=True, capture_output=True, timeout=300)
+        arguments = [str(library)]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.fake_cuda", *arguments],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_every_case_takes_its_steps(found: dict[str, Any]) -> None:
+    """Models, losses, optimisers, penalties, schedules, metrics; modules of a stranger."""
+    assert len(found["cases"]) > 60
+    assert {name: wrong for name, wrong in found["cases"].items() if wrong} == {}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_fault_is_seen(found: dict[str, Any], fault: str) -> None:
+    """Each of those that the others must not have."""
+    assert WRONG[fault] in found["faults"][fault]

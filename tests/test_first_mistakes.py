@@ -1,0 +1,153 @@
+"""What a stranger forgets in a first file of their own: each is said in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from petridish import (
+    MLP,
+    AtEnd,
+    ByName,
+    Claim,
+    Data,
+    Each,
+    Evaluation,
+    Experiment,
+    From,
+    Mean,
+    Metric,
+    Rule,
+    RunSpec,
+    SparseParity,
+    Sweep,
+    Training,
+    Uniform,
+    run,
+)
+from petridish.errors import UserError
+from petridish.sweeps import load_user_file
+
+TASK = SparseParity(6, 2)
+SPEC = RunSpec(task=TASK, data=Data(m=20, n_test=20), training=Training(steps=2))
+
+
+def said(make: Any) -> str:
+    """Return the sentence by which something is refused."""
+    with pytest.raises(UserError) as error:
+        make()
+    return str(error.value)
+
+
+@dataclass(frozen=True)
+class Unnamed(MLP):
+    """A model that takes its name away."""
+
+    name: ClassVar[str] = None  # type: ignore[assignment] # as of a class that has none
+
+
+@dataclass(frozen=True)
+class UnnamedMetric(Metric):
+    """A metric without a name."""
+
+    def each(self, outputs: Any, labels: Any, facts: Any) -> Any:
+        """Return the outputs."""
+        return outputs[..., 0]
+
+
+def test_a_class_without_a_name() -> None:
+    """It was «a fault of petridish itself»."""
+    assert said(lambda: RunSpec(task=TASK, model=Unnamed(3))) == (
+        "RunSpec: the class Unnamed of its model has no name. Add a line to it: name: "
+        'ClassVar[str] = "unnamed".'
+    )
+    assert said(lambda: RunSpec(task=TASK, evaluation=Evaluation(metrics=(UnnamedMetric(),)))) == (
+        "RunSpec: the class UnnamedMetric of its evaluation has no name. Add a line to it: name: "
+        'ClassVar[str] = "unnamedmetric".'
+    )
+
+
+@dataclass(frozen=True)
+class Positive(Metric):
+    """A metric that does not say on which sample it is measured."""
+
+    name: ClassVar[str] = "positive"
+
+    def each(self, outputs: Any, labels: Any, facts: Any) -> Any:
+        """Return whether the first output is positive."""
+        return (outputs[..., 0] > 0).float()
+
+
+def test_a_metric_is_measured_on_the_test_sample_if_it_names_none(tmp_path: Path) -> None:
+    """It was «a fault of petridish itself»."""
+    spec = replace(SPEC, evaluation=Evaluation(metrics=(Positive(),)))
+    runs = run(Sweep(spec, {"seed": (0,)}), store=tmp_path, executor="inline", progress="none")
+    assert 0 <= runs.table["final.test_positive"][0] <= 1
+
+
+@dataclass(frozen=True)
+class Forgot(MLP):
+    """A model whose new setting has no type hint."""
+
+    omega = 2.0
+
+
+def test_a_setting_without_a_type_hint_is_no_axis() -> None:
+    """The message says why."""
+    spec = RunSpec(task=TASK, model=Forgot(3))
+    assert said(lambda: Sweep(spec, {"model.omega": (1.0, 2.0)})) == (
+        "There is no axis called 'model.omega'. Forgot has omega, but not as a field: a field has "
+        "a type hint, such as omega: float."
+    )
+    assert "not as a field" not in said(lambda: Sweep(spec, {"model.omgea": (1.0, 2.0)}))
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (
+            "from petridish import *\nMean()",
+            "{path} cannot be imported at mine.py:2: NameError: name 'Mean' is not defined. Add "
+            "`from petridish import Mean`.",
+        ),
+        (
+            "nowhere()",
+            "{path} cannot be imported at mine.py:1: NameError: name 'nowhere' is not defined.",
+        ),
+        (
+            "from petridish import *\nSweep(RunSpec(task=SparseParity(6, 2)), {'data.n': (1,)})",
+            "{path} cannot be imported at mine.py:2: There is no axis called 'data.n'. Did you "
+            "mean data or data.m?",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_imported(code: str, sentence: str, tmp_path: Path) -> None:
+    """A name that `import *` leaves out on purpose is named, and a question ends in one mark."""
+    path = tmp_path / "mine.py"
+    path.write_text(code, encoding="utf-8")
+    assert said(lambda: load_user_file(path)) == sentence.format(path=path)
+
+
+@pytest.mark.parametrize("name", ["lr", "learning_rate"])
+def test_a_rule_names_columns_by_their_whole_path(name: str) -> None:
+    """A short name is answered by the path that it stands for."""
+    rule = Rule(AtEnd("test_error"), Each(best_over=(name,)), Mean(), below=0.5)
+    sweep = Sweep(SPEC, {"training.learning_rate": (0.1, 1.0), "seed": (0, 1)})
+    own = Experiment("own", "t", "s", {"own": sweep}, (Claim("a", "t", "s", rule),))
+    assert said(lambda: own.check(sweep)) == (
+        f"own (a): There is no column {name!r} among the runs of this sweep, which its rule reads. "
+        "Give its whole path, training.learning_rate."
+    )
+
+
+def test_a_start_from_a_run_fits_no_pattern() -> None:
+    """It was an IndexError; the part is named by the start itself."""
+    child = replace(SPEC, init=ByName((("layer1.*", From(SPEC)), ("*", Uniform()))))
+    assert said(child.check) == (
+        "ByName: from draws no single parameter, and fits no pattern. Begin with another start "
+        "here; From(run, take=…, base=ByName(…)) takes a part over from a run."
+    )
+    replace(SPEC, init=From(SPEC, ("layer1.*",), ByName((("*", Uniform()),)))).check()
