@@ -201,7 +201,11 @@ def test_where_one_start_fails_and_the_other_does_not() -> None:
         "uniform; so in 4 of 6 cells; uniform fails at every m at 2 of 2 tasks and widths"
     )
     unsolved = world(math.inf).with_columns(outcome=pl.lit("OUT_OF_STEPS"))
-    assert rule.judge(unsolved, 0.05).judgement is CONTRADICTED
+    assert rule.judge(unsolved, 0.05).judgement is UNDECIDED  # the budget is too small for both
+    widest = pl.col("model.width").max()
+    alike = world(100).filter(pl.col("model.width") < widest)  # at the other width neither works
+    both_fail = unsolved.filter(pl.col("model.width") == widest)
+    assert rule.judge(pl.concat([alike, both_fail]), 0.05).judgement is CONTRADICTED
     for dense in (100, 200):  # as soon as the sparse one, or later
         later = rule.judge(world(dense), 0.05)
         assert later.judgement is UNDECIDED

@@ -71,9 +71,10 @@ class SucceedsWhereFails:
     The claim is about tasks and widths at which the start `fails` fails at every sample. Cells of
     equal task, sample and width in some arms; their intervals hold whenever a cell was stopped, at
     the level over twice the cells. Where the one lies below ½ in every cell, supported if the other
-    lies above ½ in some cell; contradicted if there are such tasks and widths and the other lies
-    below ½ in every cell of all of them. Where there are none the premise is not met, and nothing
-    is decided. The estimate is the largest difference of success.
+    lies above ½ in some cell; contradicted if there are such tasks and widths, the other lies below
+    ½ in every cell of all of them, and elsewhere some start lies above ½: where none does, the
+    budget was too small for all. Where the premise is not met nothing is decided. The estimate is
+    the largest difference of success.
     """
 
     arms: tuple[str, ...]
@@ -100,7 +101,7 @@ class SucceedsWhereFails:
         judgement = Judgement.UNDECIDED
         if there[met].any():
             judgement = Judgement.SUPPORTED
-        elif met.any() and np.all(~made[met] | (high[met, 0] < 0.5)):
+        elif met.any() and np.all(~made[met] | (high[met, 0] < 0.5)) and (low > 0.5).any():
             judgement = Judgement.CONTRADICTED
         with np.errstate(invalid="ignore", divide="ignore"):
             share = both.solved / both.runs
