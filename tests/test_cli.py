@@ -96,7 +96,7 @@ def test_list_is_short_and_shows_one_in_full(inside: Command) -> None:
     assert first.startswith("PF-3  Training curves")
     assert len(rest) == 6
     assert inside("list", "PF-33").stderr.startswith(
-        "petridish: There is no experiment called 'PF-33'. Did you mean PF-3"
+        "petridish: There is no experiment called 'PF-33'. Of PF there are PF-1, PF-2, "
     )
 
 
@@ -286,8 +286,8 @@ def test_progress_in_a_log_is_lines(petridish: Command) -> None:
 NO_STORE = "There is no store nowhere. Give --store, or fill one by `petridish run`."
 MISTAKES = {
     ("run", "PF-9"): (
-        "There is no experiment called 'PF-9'. Did you mean HP-9 or PF-1 or PF-2 or PF-3 or PF-4 "
-        "or PF-5 or PF-6 or PF-6B or PF-6C or PF-7 or PF-8? "
+        "There is no experiment called 'PF-9'. Of PF there are PF-1, PF-2, PF-3, PF-4, PF-5, PF-6, "
+        "PF-6B, PF-6C, PF-7, PF-8. "
         "A file of your own is named by its path, ending in .py."
     ),
     ("run", "PF-1", "--scale", "small"): (

@@ -49,8 +49,11 @@ EXPERIMENTS: dict[str, Experiment] = {
 def find(name: str) -> Experiment:
     """Return the experiment called `name`; upper and lower case are one."""
     if name.upper() not in EXPERIMENTS:
+        chapter = name.upper().partition("-")[0]
+        others = [known for known in EXPERIMENTS if known.partition("-")[0] == chapter]
+        hint = f"Of {chapter} there are {', '.join(others)}." if others else ""
         raise UserError(
-            f"There is no experiment called {name!r}. {nearest(name, EXPERIMENTS)} "
+            f"There is no experiment called {name!r}. {hint or nearest(name, EXPERIMENTS)} "
             "A file of your own is named by its path, ending in .py."
         )
     found = EXPERIMENTS[name.upper()]

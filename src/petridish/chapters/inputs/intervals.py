@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from petridish.chapters.inputs.experiments import each
+from petridish.chapters.inputs.experiments import ERROR, against, each
 from petridish.chapters.inputs.figures import arms_over_time
 from petridish.chapters.inputs.rules import BesideConstant
 from petridish.chapters.inputs.tables import methods_table
@@ -21,13 +21,12 @@ from petridish.chapters.inputs.trainings import (
     then,
 )
 from petridish.experiment import Experiment
-from petridish.rules import AtEnd, Claim, LastOf, Median, Rule
+from petridish.rules import Claim, LastOf, Median, Rule
 from petridish.rules import PairedBySeed as SeedBySeed
 from petridish.sweeps import Arms
 from petridish.tasks import Dictionary
 from petridish.training import RunSpec
 
-RATE = ("training.learning_rate",)
 KERNEL_RATES, RANDOM_RATES = (3.0, 30.0, 300.0), (3.0, 30.0, 300.0)
 """Around the 30 to 300 of a first look."""
 
@@ -77,13 +76,6 @@ def intervals(
     )
 
 
-def compared(first: str, second: str, **decision: Any) -> Rule:
-    """Compare the errors of two arms seed by seed, fixed features at their best rate."""
-    tuned = {"tangent kernel", "random features"} & {first, second}
-    layout = SeedBySeed(first, second, best_over=RATE if tuned else ())
-    return Rule(AtEnd("test_error"), layout, Median(), **decision)
-
-
 TABLE = "FL E.1.2, Table 2"
 INTERVALS = Experiment(
     id="FL-2",
@@ -123,7 +115,7 @@ INTERVALS = Experiment(
             "P",
             "The network errs on at most 1 % of new inputs.",
             TABLE,
-            each(AtEnd("test_error"), "network", below=0.01),
+            each(ERROR, "network", below=0.01),
             "A test accuracy of 100 %.",
             kind="paper",
         ),
@@ -131,7 +123,7 @@ INTERVALS = Experiment(
             "K",
             "The tangent kernel errs at most 2 points more than the network.",
             TABLE,
-            compared("tangent kernel", "network", below=0.02),
+            against("tangent kernel", "network", ERROR, below=0.02),
             "NTK learns slower but reaches a similar test accuracy (100 %).",
             kind="paper",
         ),
@@ -139,7 +131,7 @@ INTERVALS = Experiment(
             "F",
             "Random features err at least 5 points more than the network.",
             TABLE,
-            compared("random features", "network", above=0.05),
+            against("random features", "network", ERROR, above=0.05),
             "Random feature can only reach a decent but lower accuracy (73.2 %).",
             kind="paper",
         ),
