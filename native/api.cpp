@@ -43,6 +43,14 @@ constexpr int32_t N_SETS = sizeof(SETS) / sizeof(SETS[0]);
 
 int32_t petridish_abi(void) { return PETRIDISH_ABI; }
 
+int64_t petridish_struct_size(int32_t index) {
+    constexpr size_t SIZES[] = {sizeof(petridish_piece),   sizeof(petridish_stage),
+                                sizeof(petridish_spec),    sizeof(petridish_state),
+                                sizeof(petridish_factors), sizeof(petridish_attention_spec)};
+    constexpr int32_t COUNT = sizeof(SIZES) / sizeof(SIZES[0]);
+    return index >= 0 && index < COUNT ? (int64_t)SIZES[index] : 0;
+}
+
 const char* petridish_isa_name(int32_t index) {
     return index >= 0 && index < N_SETS ? SETS[index].kernels->name : nullptr;
 }

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 4
+#define PETRIDISH_ABI 5
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -101,6 +101,8 @@ struct petridish_state {
 typedef struct petridish_run petridish_run;
 
 PETRIDISH_API int32_t petridish_abi(void);
+// The bytes of the struct `index` of this header, counted from the top; 0 beyond the last.
+PETRIDISH_API int64_t petridish_struct_size(int32_t index);
 
 // Name the instruction set `index` that this library was built for, fastest first, or null; and
 // say whether this processor has it.
@@ -114,7 +116,7 @@ PETRIDISH_API petridish_run* petridish_begin(const struct petridish_spec* spec, 
 PETRIDISH_API void petridish_end(petridish_run* run);
 
 // Go on for about `work` units (the forward pass of one neuron on 32 examples is one unit), to the
-// end, or, if `pause_at_looks`, to the end of the next look. Gives a petridish_status.
+// end, or, if `pause_at_looks`, to the end of the next look. Returns a petridish_status.
 PETRIDISH_API int32_t petridish_advance(petridish_run* run, int64_t work, int32_t pause_at_looks);
 
 PETRIDISH_API void petridish_read_state(const petridish_run* run, struct petridish_state* state);

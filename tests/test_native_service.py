@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import warnings
 from dataclasses import replace
@@ -36,6 +37,7 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 from petridish.training.engines.native import CALL_SECONDS, MOST_WORK, Pace, prepare
+from petridish.training.native import library
 from petridish.training.native.library import ISA_VARIABLE, chosen_set
 from petridish.training.native.run import LOSSES as COMPILED_LOSSES
 from petridish.training.native.run import NativeRun
@@ -284,3 +286,28 @@ def test_another_library_is_refused(petridish: Command, monkeypatch: pytest.Monk
         "petridish: The native engine cannot be loaded: "
     )
     assert done.stderr.endswith(". Correct PETRIDISH_LIBRARY.\n")
+
+
+def test_a_library_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the number of its interface, and by the size of each struct that crosses it."""
+    load, compiled = library.library.__wrapped__, library.library()._name
+    end = "Install petridish again."
+
+    class State(library.State):
+        _fields_ = [("more", ctypes.c_double)]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library, "_STRUCTS", (*library._STRUCTS[:3], State))
+        with pytest.raises(UserError) as of_struct:
+            load()
+    assert str(of_struct.value) == (
+        f"The native engine at {compiled} is of another version of petridish (its State has 40 "
+        f"bytes, this one's has 48). {end}"
+    )
+    monkeypatch.setattr(library, "ABI", library.ABI + 1)
+    with pytest.raises(UserError) as of_interface:
+        load()
+    assert str(of_interface.value) == (
+        f"The native engine at {compiled} is of another version of petridish (its interface is "
+        f"{library.ABI - 1}, this one's is {library.ABI}). {end}"
+    )

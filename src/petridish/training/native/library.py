@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import petridish.training.native
 from petridish.errors import UserError, nearest
 
-ABI = 4  # PETRIDISH_ABI of native/petridish.h
+ABI = 5  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 MAX_COEFFICIENTS = 16
@@ -124,8 +124,12 @@ class AttentionSpec(ctypes.Structure):
     ]
 
 
+_STRUCTS = (NativePiece, NativeStage, Spec, State, NativeFactors, AttentionSpec)
+"""In the order of native/petridish.h."""
+
 _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "petridish_abi": (c_int32, []),
+    "petridish_struct_size": (c_int64, [c_int32]),
     "petridish_isa_name": (c_char_p, [c_int32]),
     "petridish_isa_runs": (c_int32, [c_int32]),
     "petridish_begin": (c_void_p, [POINTER(Spec), c_int32, *[c_void_p] * 4]),
@@ -185,6 +189,14 @@ def library() -> ctypes.CDLL:
             f"The native engine at {path} is of another version of petridish (its interface is "
             f"{loaded.petridish_abi()}, this one's is {ABI}). {remedy}"
         )
+    for index, struct in enumerate(_STRUCTS):
+        size = loaded.petridish_struct_size(index)
+        if size != ctypes.sizeof(struct):
+            raise UserError(
+                f"The native engine at {path} is of another version of petridish (its "
+                f"{struct.__name__} has {size} bytes, this one's has {ctypes.sizeof(struct)}). "
+                f"{remedy}"
+            )
     return loaded
 
 
