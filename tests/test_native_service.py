@@ -293,11 +293,10 @@ def test_a_library_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch
     load, compiled = library.library.__wrapped__, library.library()._name
     end = "Install petridish again."
 
-    class State(library.State):
-        _fields_ = [("more", ctypes.c_double)]
+    longer = type("State", (library.State,), {"_fields_": [("more", ctypes.c_double)]})
 
     with monkeypatch.context() as patched:
-        patched.setattr(library, "_STRUCTS", (*library._STRUCTS[:3], State))
+        patched.setattr(library, "_STRUCTS", (*library._STRUCTS[:3], longer))
         with pytest.raises(UserError) as of_struct:
             load()
     assert str(of_struct.value) == (
