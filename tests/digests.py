@@ -18,8 +18,16 @@ from typing import Any
 
 import torch
 
-from petridish.models import MLP, ByName, ClsTransformer, Constant, Normal
-from petridish.tasks import BiasedAnd, Dictionary, HiddenLabels, Hypercube, Injected, find_images
+from petridish.models import MLP, BareHead, ByName, ClsTransformer, Constant, Normal
+from petridish.tasks import (
+    BiasedAnd,
+    BiasedBits,
+    Dictionary,
+    HiddenLabels,
+    Hypercube,
+    Injected,
+    find_images,
+)
 from petridish.training import (
     KL,
     CrossEntropy,
@@ -52,6 +60,13 @@ SERVED["tokens"] = RunSpec(
     model=ClsTransformer(8, 2),
     # Its own start is PyTorch's draw.
     init=ByName((("norm*.weight", Constant(1.0)), ("@bias", Constant(0.0)), ("*", Normal(0.02)))),
+    training=Training(loss=CrossEntropy(), batch_size=None),
+)
+SERVED["bare head"] = RunSpec(
+    task=BiasedBits(6, of="parity"),
+    data=Data(m=16, n_test=50),
+    model=BareHead(8, 2),
+    init=Normal(0.1),
     training=Training(loss=CrossEntropy(), batch_size=None),
 )
 SERVED["dictionary"] = RunSpec(task=Dictionary(7, 5, 3), data=Data(m=16, n_test=50), model=MLP(6))

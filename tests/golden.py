@@ -26,16 +26,27 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
-from petridish.models import MLP, AttentionOnly, ByName, Constant, KaimingGaussian, Normal, Uniform
+from petridish.models import (
+    MLP,
+    AttentionOnly,
+    ByName,
+    ClsTransformer,
+    Constant,
+    KaimingGaussian,
+    Normal,
+    Uniform,
+)
 from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
-from petridish.tasks import GroupProduct, MarkovChains, SparseParity
+from petridish.tasks import BiasedAnd, GroupProduct, MarkovChains, SparseParity
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
     LOSSES,
     AttentionMap,
     BackAttention,
+    ClsAttention,
+    ClsAttentionMap,
     CrossEntropy,
     Error,
     Evaluation,
@@ -84,6 +95,8 @@ RUNS: dict[str, RunSpec] = {
     ),
     **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
 }
+CLS = spec_of(task=BiasedAnd(6), model=ClsTransformer(8, 2), training={"loss": CrossEntropy()})
+"""What the instruments of [CLS] read; the run itself is among the digests."""
 
 
 def digest(*parts: ArrayLike | str) -> str:
@@ -193,10 +206,12 @@ def readings() -> dict[str, Any]:
     """Return what each instrument reads off runs that it fits, at their start and after a step."""
     found: dict[str, Any] = {}
     of_attention = {kind.name for kind in (BackAttention, AttentionMap, StrategyLoss)}
+    of_cls = {kind.name for kind in (ClsAttention, ClsAttentionMap)}
     for name in INSTRUMENTS:
         usual = ("model mlp(6)", "model polynet(3)", "group")
-        for run in ("chains",) if name in of_attention else usual:
-            spec = RUNS[run]
+        named = ("chains",) if name in of_attention else ("cls",) if name in of_cls else usual
+        for run in named:
+            spec = CLS if run == "cls" else RUNS[run]
             short = replace(
                 spec,
                 training=replace(spec.training, steps=1),

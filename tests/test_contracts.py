@@ -14,6 +14,7 @@ from petridish.errors import UserError
 from petridish.models import (
     MLP,
     AttentionOnly,
+    BareHead,
     ByName,
     ClsTransformer,
     Constant,
@@ -21,11 +22,13 @@ from petridish.models import (
     Normal,
     Own,
     PolyNet,
+    ReLU,
 )
 from petridish.seeds import Streams
 from petridish.tasks import (
     TASKS,
     BiasedAnd,
+    BiasedBits,
     Bits,
     Classes,
     Dictionary,
@@ -89,6 +92,7 @@ from tests.own_parts import (
     Waves,
 )
 from tests.test_attention_instruments import OF_CHAINS
+from tests.test_cls_attention import OF_CLS
 from tests.test_models import ALL_INITS, ALL_MODELS, fits
 
 OURS: list[Any] = [
@@ -100,6 +104,7 @@ OURS: list[Any] = [
     TruthTable(7, (0, 1, 1, 0)),
     GroupProduct("S3"),
     BiasedAnd(7),
+    BiasedBits(7, of="parity", encoding="signs"),
     Dictionary(7, 5, 3),
     MarkovChains(3, 6),
     MarkovChains(2, 4, "unigram"),
@@ -147,6 +152,7 @@ def test_models(model: Any) -> None:
         (Convolved(), Stripes()),
         (Reader(), Coins()),
         (ClsTransformer(6, 2), BiasedAnd(5)),
+        (BareHead(6, 3, 2, ReLU()), BiasedAnd(5)),
         (Recurrent(), Waves()),
         (AttentionOnly(4), MarkovChains(3, 6)),
         (AttentionOnly(5, 1), MarkovChains(2, 1, "unigram")),
@@ -220,7 +226,7 @@ def test_metrics(run: str, metric: Any) -> None:
     check_metric(metric, RUNS[run])
 
 
-@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - {i.name for i in OF_CHAINS}))
+@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - {i.name for i in (*OF_CHAINS, *OF_CLS)}))
 def test_instruments(name: str) -> None:
     """On a parity and on a group, where each reads something."""
     check_instrument(INSTRUMENTS[name](), RUNS["parity"])

@@ -18,6 +18,7 @@ from petridish.models import (
     MLP,
     MODELS,
     AttentionOnly,
+    BareHead,
     Bernoulli,
     ClsTransformer,
     Constant,
@@ -96,12 +97,12 @@ ALL_MODELS: list[Any] = [
 def test_the_suites_cover_everything() -> None:
     """A new initialisation, activation or model must join the lists above.
 
-    Models that read tokens are in files of their own: test_attention_only.py and
-    test_cls_transformer.py.
+    Models that read tokens are in files of their own: test_attention_only.py,
+    test_cls_transformer.py and test_bare_head.py.
     """
     activations = {type(model.activation) for model in ALL_MODELS if hasattr(model, "activation")}
     assert {type(init) for init in ALL_INITS} == set(INITS.values()) - {Own}  # of modules alone
-    others = {AttentionOnly, ClsTransformer}
+    others = {AttentionOnly, BareHead, ClsTransformer}
     assert {type(model) for model in ALL_MODELS} == set(MODELS.values()) - others
     assert activations == set(ACTIVATIONS.values())
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from petridish.seeds import Words, unpack_bits
+from petridish.seeds import Words, pack_bits, unpack_bits
 from petridish.tasks import SparseParity
 from petridish.theory.fourier import walsh_hadamard
 from petridish.theory.majority import krawtchouk
@@ -32,7 +32,7 @@ from petridish.theory.pareto.solvers import (
 )
 from petridish.theory.pareto.solvers.candidates import lower_size, subset_xors, unrank, upper_sets
 from petridish.theory.pareto.solvers.exact import random_sets
-from petridish.theory.pareto.solvers.sample import Bits, evaluate_parity, pack_bits, pack_columns
+from petridish.theory.pareto.solvers.sample import Bits, evaluate_parity, pack_columns
 from petridish.theory.smallest import first_true
 from tests.solver_samples import rng_of, run
 

@@ -16,6 +16,7 @@ from petridish.sweeps.sweep import OFFERED
 from petridish.tasks import (
     TASKS,
     BiasedAnd,
+    BiasedBits,
     Dictionary,
     GroupProduct,
     HiddenLabels,
@@ -52,7 +53,7 @@ def test_the_suite_covers_every_task() -> None:
     dictionaries in test_dictionary.py, centres in test_clusters.py, images in test_images.py,
     mixtures in test_injected.py, Markov chains in test_markov.py.
     """
-    others = {Table, GroupProduct, BiasedAnd, Dictionary, MarkovChains}
+    others = {Table, GroupProduct, BiasedAnd, BiasedBits, Dictionary, MarkovChains}
     others |= {HiddenLabels, Hypercube, Images, Injected}
     assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - others
 

@@ -25,6 +25,7 @@ from petridish.models import (
     MLP as MLP,
     Activation as Activation,
     AttentionOnly as AttentionOnly,
+    BareHead as BareHead,
     Bernoulli as Bernoulli,
     ByName as ByName,
     ChecksTask as ChecksTask,
@@ -120,6 +121,7 @@ from petridish.sweeps import (
 )
 from petridish.tasks import (
     BiasedAnd as BiasedAnd,
+    BiasedBits as BiasedBits,
     Bits as Bits,
     Classes as Classes,
     Dictionary as Dictionary,
@@ -163,6 +165,8 @@ from petridish.training import (
     BackAttention as BackAttention,
     Below as Below,
     CentreCosine as CentreCosine,
+    ClsAttention as ClsAttention,
+    ClsAttentionMap as ClsAttentionMap,
     Correlation as Correlation,
     CrossEntropy as CrossEntropy,
     Data as Data,

@@ -181,3 +181,11 @@ def unpack_bits(words: Words) -> NDArray[np.uint8]:
     """Turn packed words into bits along the last axis, lowest bit first."""
     octets = np.ascontiguousarray(words).astype("<u8").view(np.uint8)
     return np.unpackbits(octets, axis=-1, bitorder="little")
+
+
+def pack_bits(bits: NDArray[np.uint8]) -> Words:
+    """Pack bits along the last axis into words, the inverse of `unpack_bits`; at least one word."""
+    length = 64 * max(1, n_words(bits.shape[-1]))
+    padded = np.zeros((*bits.shape[:-1], length), np.uint8)
+    padded[..., : bits.shape[-1]] = bits
+    return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)

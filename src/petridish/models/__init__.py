@@ -12,6 +12,7 @@ from petridish.models.activations import (
     Zigzag,
 )
 from petridish.models.attention_only import AttentionOnly
+from petridish.models.bare_head import BareHead
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
 from petridish.models.cls_transformer import ClsTransformer
 from petridish.models.homogeneous import Homogeneous
@@ -55,6 +56,7 @@ MODELS: dict[str, type] = {
         *(MLP, PolyNet, DisjointPolyNet, ParityTransformer, Tangent, Homogeneous),
         ClsTransformer,
         AttentionOnly,
+        BareHead,
     )
 }
 
@@ -65,6 +67,7 @@ __all__ = [
     "MODELS",
     "Activation",
     "AttentionOnly",
+    "BareHead",
     "Bernoulli",
     "ByName",
     "ChecksTask",

@@ -180,6 +180,43 @@ class ClsTransformerModule(_ClsAttention):
         return outputs
 
 
+class BareHeadModule(nn.Module):
+    """Heads of attention with one query, the last token's, whose outputs are added."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        length: int,
+        d: int,
+        k: int,
+        heads: int,
+        activation: Activation,
+        n_outputs: int,
+    ) -> None:
+        super().__init__()
+        self.heads, self.activation = heads, activation
+        self.embed = EmbeddedTokens(vocabulary, length, d)
+        self.query, self.key, self.value = (nn.Linear(d, heads * k, bias=False) for _ in range(3))
+        self.pattern = nn.Identity()  # (batch, head, token)
+        self.combine = nn.Linear(heads * k, d, bias=False)
+        self.output = nn.Linear(d, n_outputs, bias=False)
+        for parameter in self.parameters():
+            nn.init.normal_(parameter, std=1 / sqrt(d))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs, shape (batch, output)."""
+        tokens = self.embed(x)
+        query = self.query(tokens[:, -1]).unflatten(1, (self.heads, -1))  # (batch, head, k)
+        key, value = (
+            part(tokens).unflatten(2, (self.heads, -1)) for part in (self.key, self.value)
+        )
+        scores = torch.einsum("bhk,bthk->bht", query, key)
+        shares = self.pattern(scores.softmax(dim=2))
+        mixed = torch.einsum("bht,bthk->bhk", shares, value).flatten(1)
+        outputs: Tensor = self.output(self.combine(self.activation(mixed)))
+        return outputs
+
+
 class ParityTransformerModule(_ClsAttention):
     """One layer of attention and an MLP."""
 

@@ -11,7 +11,7 @@ from petridish.tasks.base import (
     LimitsData,
     Task,
 )
-from petridish.tasks.biased import BiasedAnd
+from petridish.tasks.biased import BiasedAnd, BiasedBits
 from petridish.tasks.boolean import SparseAnd, SparseMajority, SparseOr, TruthTable
 from petridish.tasks.clusters import HiddenLabels, Hypercube
 from petridish.tasks.dictionary import Dictionary
@@ -27,13 +27,23 @@ TASKS: dict[str, type] = {
     task.name: task
     for task in (
         *(SparseParity, SparseAnd, SparseOr, SparseMajority, TruthTable, Table, GroupProduct),
-        *(BiasedAnd, Dictionary, MarkovChains, HiddenLabels, Hypercube, Images, Injected),
+        *(
+            BiasedAnd,
+            BiasedBits,
+            Dictionary,
+            MarkovChains,
+            HiddenLabels,
+            Hypercube,
+            Images,
+            Injected,
+        ),
     )
 }
 
 __all__ = [
     "TASKS",
     "BiasedAnd",
+    "BiasedBits",
     "Bits",
     "Classes",
     "Dictionary",

@@ -3,6 +3,7 @@
 from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.chains import Ended, Needs, StartsFromRuns, ended, parents_of
+from petridish.training.cls_attention import ClsAttention, ClsAttentionMap
 from petridish.training.engines.base import (
     ENGINES,
     Engine,
@@ -99,6 +100,8 @@ __all__ = [
     "BackAttention",
     "Below",
     "CentreCosine",
+    "ClsAttention",
+    "ClsAttentionMap",
     "Correlation",
     "CrossEntropy",
     "Curves",

@@ -17,6 +17,7 @@ from petridish.models import DisjointPolyNet, Homogeneous
 from petridish.tasks import Finite, GroupProduct, HasDirections
 from petridish.tasks.base import OnSupport
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
+from petridish.training.cls_attention import ClsAttention, ClsAttentionMap
 from petridish.training.numerics import with_floats
 from petridish.training.population_gradient import (
     first_gradient,
@@ -331,7 +332,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
         *(RelevantLead, FirstLayerWeights, FourierGap, PopulationGradient),
         *(NormalisedMargin, FeaturePower),
         *(DirectionCosine, LinearProbe, PatternRatio, CentreCosine),
-        *(BackAttention, AttentionMap, StrategyLoss),
+        *(BackAttention, AttentionMap, StrategyLoss, ClsAttention, ClsAttentionMap),
     )
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
-from petridish.seeds import Words, n_words, unpack_bits
+from petridish.seeds import Words, n_words, pack_bits, unpack_bits
 from petridish.theory.pareto.solvers.candidates import (
     check_candidates,
     lower_size,
@@ -22,7 +22,6 @@ from petridish.theory.pareto.solvers.sample import (
     Bits,
     Support,
     check_sample,
-    pack_bits,
     pack_columns,
 )
 

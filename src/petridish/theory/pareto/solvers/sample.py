@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError, check_whole
-from petridish.seeds import Words, n_words, unpack_bits
+from petridish.seeds import Words, n_words, pack_bits, unpack_bits
 from petridish.theory.checks import check_size
 
 Bits = NDArray[np.uint8]
@@ -92,14 +92,6 @@ def evaluate_parity(inputs: Words, support: Support) -> Bits:
         mask[bit // 64] |= np.uint64(1 << bit % 64)
     ones: Bits = np.bitwise_count(inputs & mask).sum(axis=1, dtype=np.uint8)
     return ones & np.uint8(1)
-
-
-def pack_bits(bits: Bits) -> Words:
-    """Pack bits along the last axis into words, the inverse of `unpack_bits`; at least one word."""
-    length = 64 * max(1, n_words(bits.shape[-1]))
-    padded = np.zeros((*bits.shape[:-1], length), np.uint8)
-    padded[..., : bits.shape[-1]] = bits
-    return np.packbits(padded, axis=-1, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def pack_columns(inputs: Words, labels: Bits, n: int) -> tuple[Words, Words]:
