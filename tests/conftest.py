@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
-from petridish import values
+from petridish import user_classes
 from petridish.training.numerics import pin_kernels
 
 pin_kernels()  # before any test computes with PyTorch, as in a worker
@@ -79,7 +79,7 @@ def inside(
     The classes of users' files that they read are forgotten afterwards, as with the process.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(values, "_learned", dict(values._learned))
+    monkeypatch.setattr(user_classes, "_learned", dict(user_classes._learned))
 
     def command(*arguments: object) -> subprocess.CompletedProcess[str]:
         from petridish.cli.main import run_command
@@ -112,6 +112,13 @@ def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> SmokeStore:
         return folder
 
     return trained
+
+
+def forget_files() -> None:
+    """Forget the users' files that were loaded, as another process has none of them."""
+    for name in user_classes._learned:
+        sys.modules.pop(name, None)
+    user_classes._learned.clear()
 
 
 def copy_runs(store: Path, to: Path) -> None:

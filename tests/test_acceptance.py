@@ -29,7 +29,7 @@ from petridish.training import (
     spec_text,
 )
 from petridish.training.data import sample_attempts, sample_examples, training_examples
-from petridish.values import learning
+from petridish.user_classes import learning
 
 
 @dataclass(frozen=True)

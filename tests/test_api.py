@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -32,10 +33,12 @@ from petridish import (
     Training,
     Uniform,
     UserError,
+    user_classes,
 )
 from petridish.api.asked import find_experiment
 from petridish.cli.main import run_command
 from petridish.store.requests import requests
+from petridish.training import forget_code, read_cell
 from tests.test_notebook import executed
 
 BASE = RunSpec(
@@ -76,6 +79,13 @@ class Odd(SparseParity):
 
     def label(self, packed, supports):
         return 1 - super().label(packed, supports)
+"""
+
+OWN_SWEEP = """
+from petridish import Data, RunSpec, Sweep, Training
+
+SHORT = RunSpec(task=Odd(8, 2), data=Data(n_test=50), training=Training(steps=9))
+SWEEP = Sweep(SHORT, {"seed": range(2)})
 """
 
 
@@ -341,6 +351,22 @@ def test_a_script_may_define_classes(tmp_path: Path) -> None:
     )
     assert (done.stdout, done.returncode) == ("8\n", 0), done.stderr
     assert set(Store(tmp_path / "kept").read().table["task"]) == {"odd(8, 2)"}
+
+
+def test_a_class_of_a_module_that_a_script_imports_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the sweep is imported, not the class: what was stored is read back all the same."""
+    (tmp_path / "odd_tasks.py").write_text(OWN + OWN_SWEEP)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(user_classes, "_learned", {})
+    odd_tasks = importlib.import_module("odd_tasks")
+    runs = petridish.run(odd_tasks.SWEEP, store=tmp_path, executor="inline", progress="none")
+    forget_code()  # as in a process that reads the store only
+    read = {read_cell(text).task for text in runs.table["cell"].unique()}
+    monkeypatch.delitem(sys.modules, "odd_tasks")
+
+    assert read == {odd_tasks.Odd(8, 2)}
 
 
 def test_a_class_of_a_notebook_is_trained_by_workers(tmp_path: Path) -> None:

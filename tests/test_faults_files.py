@@ -169,7 +169,7 @@ CASES: dict[str, tuple[str, dict[str, str], str, str]] = {
 @pytest.fixture(autouse=True)
 def learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the classes of the files: other tests list the known ones."""
-    monkeypatch.setattr("petridish.values._learned", {})
+    monkeypatch.setattr("petridish.user_classes._learned", {})
 
 
 def written(tmp_path: Path, code: str, changes: dict[str, str]) -> Path:

@@ -91,7 +91,7 @@ NESTED = [
 @pytest.fixture(autouse=True)
 def unlearned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the classes of users' files: those of other tests may have the same names."""
-    monkeypatch.setattr("petridish.values._learned", {})
+    monkeypatch.setattr("petridish.user_classes._learned", {})
 
 
 @pytest.mark.parametrize("spec", NESTED, ids=lambda spec: spec.model.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from petridish.training import (
     run_key,
     spec_text,
 )
-from petridish.values import _learned
+from tests.conftest import forget_files
 
 BASE = RunSpec(task=SparseParity(20, 3), data=Data(m=100), model=MLP(10), init=Sparse(2))
 
@@ -277,8 +276,7 @@ def test_a_class_that_is_gone_has_the_columns_that_it_had(store: Store, tmp_path
     module = load_user_file(path)
     store.write([record(7, spec=replace(BASE, task=module.Mine(20, 3, tries=4), seed=7))])
     here = store.read().table
-    del sys.modules[module.__name__]
-    _learned.clear()
+    forget_files()
     forget_code()
     gone = store.read().table
 

@@ -35,7 +35,7 @@ from petridish.training import (
     Training,
     run_key,
 )
-from petridish.values import _learned
+from petridish.user_classes import _learned
 
 TINY = RunSpec(
     task=SparseParity(8, 2),

@@ -6,7 +6,6 @@ import importlib
 import json
 import pickle
 import pkgutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -38,7 +37,8 @@ from petridish.training import (
     run_key,
     spec_text,
 )
-from petridish.values import ROOMS, Gone, GoneError, _learned, find_gone, known_classes, plain, read
+from petridish.values import ROOMS, Gone, GoneError, find_gone, known_classes, plain, read
+from tests.conftest import forget_files
 from tests.golden import RUNS
 
 MINE = """
@@ -112,8 +112,7 @@ def shifted(tmp_path: Path) -> Iterator[Any]:
     path.write_text(MINE.replace("SCALE", "3"), encoding="utf-8")
     module = load_user_file(path)
     yield module.Shifted
-    del sys.modules[module.__name__]
-    _learned.clear()
+    forget_files()
 
 
 def test_a_users_class_is_read_back_by_its_name_and_code(shifted: Any) -> None:
@@ -129,7 +128,7 @@ def test_a_users_class_is_read_back_by_its_name_and_code(shifted: Any) -> None:
 def gone(shifted: Any) -> RunSpec:
     """Return a spec that was written with a class that is no longer here."""
     text = spec_text(RunSpec(task=shifted(8, 2, by=2.5), model=MLP(7), seed=4))
-    _learned.clear()
+    forget_files()
     return read_spec(text)
 
 
@@ -171,10 +170,10 @@ def test_a_class_that_is_gone_refuses_to_run(gone: RunSpec) -> None:
 def test_another_code_is_another_class(shifted: Any, tmp_path: Path) -> None:
     """A file that changed since does not stand for what it was."""
     text = spec_text(RunSpec(task=shifted(8, 2)))
-    _learned.clear()
+    forget_files()
     path = tmp_path / "changed.py"
     path.write_text(MINE.replace("SCALE", "4"), encoding="utf-8")
-    module = load_user_file(path)
+    load_user_file(path)
     changed = read_spec(text)
 
     assert isinstance(changed.task, Gone)
@@ -185,7 +184,7 @@ def test_another_code_is_another_class(shifted: Any, tmp_path: Path) -> None:
         "run can be looked at, but not carried out. Restore the code, or run it as it is, which "
         "makes another run."
     )
-    del sys.modules[module.__name__]
+    forget_files()
 
 
 def test_what_a_newer_petridish_wrote_is_refused() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from petridish.errors import UserError, nearest
 from petridish.sources import is_users
+from petridish.user_classes import users_classes
 from petridish.values import (
     RESERVED,
     Gone,
@@ -25,7 +26,6 @@ from petridish.values import (
     is_tuple,
     item_of,
     options_of,
-    users_classes,
     with_types,
 )
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 import types
 import typing
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
 from petridish.errors import UserError
-from petridish.sources import code_digest, is_users
+from petridish.sources import is_users
+from petridish.user_classes import named_code, users_called, users_class
 
 LATER = {"later": True}
 """Metadata of a field that was added after runs were stored.
@@ -32,12 +31,10 @@ ROOMS = (
     *("sweeps.adaptive", "sweeps.find_threshold"),
 )
 
-named_code = lru_cache(maxsize=256)(code_digest)  # asked for every part of every spec
 # Values that were checked, by identity: the specs of a sweep share their parts.
 _checked: dict[int, object] = {}
 PLAIN = (type(None), bool, int, float, str)
 MOST_CHECKED = 4096
-_learned: dict[str, types.ModuleType] = {}  # users' files, by the names of their modules
 
 
 class GoneError(UserError, AttributeError):
@@ -65,6 +62,14 @@ class Gone:
         """Refuse what an activation or a loss would compute."""
         raise GoneError(self.refusal)
 
+    def has(self, name: str) -> bool:
+        """Return whether `name` is one of its fields."""
+        return name not in RESERVED and name in dict(self.parts)
+
+    def with_field(self, name: str, value: Any) -> Gone:
+        """Return a copy with another value in a field: it prints and compares as such a run's."""
+        return replace(self, parts=tuple((dict(self.parts) | {name: value}).items()))
+
     @property
     def refusal(self) -> str:
         """Why a run with this value is not carried out."""
@@ -79,7 +84,7 @@ class Gone:
         return self._absent(": the run can be looked at, but not carried out.")
 
     def _absent(self, so: str) -> str:
-        if _users_called(self.kind):
+        if any(users_called(self.kind)):
             return (
                 f"The class {self.kind} of this run has another code here, its own or that of what "
                 f"it uses{so} Restore the code, or run it as it is, which makes another run."
@@ -165,23 +170,6 @@ def with_types(value: Any, hint: Any) -> Any:
     if type(value) is int and float in options and int not in options:
         return float(value)
     return value
-
-
-def learn(module: types.ModuleType) -> None:
-    """Make the classes of a user's file known to `read`."""
-    _learned[module.__name__] = module
-
-
-@contextmanager
-def learning(module: types.ModuleType) -> Iterator[None]:
-    """Make the classes of a module known to `read`, inside the `with` block."""
-    before = dict(_learned)
-    learn(module)
-    try:
-        yield
-    finally:
-        _learned.clear()
-        _learned.update(before)
 
 
 def as_value(value: Any, owner: str, name: str) -> Any:
@@ -296,7 +284,7 @@ def known_classes() -> dict[str, type]:
 
 def _read_object(written: dict[str, Any]) -> Any:
     name, code = written["type"], written.get("code", "")
-    kind = _users_class(name, code) if code else known_classes().get(name)
+    kind = users_class(name, code) if code else known_classes().get(name)
     parts = {part: inner for part, inner in written.items() if part != "type"}
     version = written.get("version", 1)
     if kind is not None and version > version_of(kind):
@@ -315,38 +303,6 @@ def _read_object(written: dict[str, Any]) -> Any:
         )
     hints = field_hints(kind)
     return kind(**{part: read(inner, hints.get(part)) for part, inner in own.items()})
-
-
-def _users_class(name: str, code: str) -> type | None:
-    """Find a class of a file that was loaded, or of the notebook or script that is running."""
-    for kind in _users_called(name):
-        with suppress(UserError):  # a class without a digest does not match
-            if named_code(kind) == code:
-                return kind
-    return None
-
-
-def _users_called(name: str) -> list[type]:
-    found = [getattr(module, name, None) for module in _users_modules()]
-    return [kind for kind in found if isinstance(kind, type) and is_dataclass(kind)]
-
-
-def users_classes() -> list[type]:
-    """Return the choices that users' files, or the running notebook or script, define."""
-    return [
-        kind
-        for module in _users_modules()
-        for kind in vars(module).values()
-        if isinstance(kind, type)
-        and is_dataclass(kind)
-        and kind.__module__ == module.__name__
-        and isinstance(getattr(kind, "name", None), str)
-    ]
-
-
-def _users_modules() -> list[types.ModuleType]:
-    running = sys.modules.get("__main__")
-    return [*_learned.values(), *([running] if running else [])]
 
 
 @lru_cache(maxsize=256)

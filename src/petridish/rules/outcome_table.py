@@ -24,12 +24,12 @@ from petridish.rules.varying import as_axis, full_name, varying
 from petridish.statistics.intervals import anytime_interval, grouped_medians, wilson_interval
 from petridish.statistics.known import Known
 from petridish.sweeps import by_arm
+from petridish.values import Gone
 
 if TYPE_CHECKING:
     import polars as pl
 
     from petridish.training import RunSpec
-    from petridish.values import Gone
 
 COVERAGE = 0.95
 ALL_OR_NONE = "Times, because every setting was solved by all or by none of its runs."
@@ -281,9 +281,10 @@ def usual_value(table: pl.DataFrame, fields: Sequence[str]) -> str:
         if "solved_at" in table.columns:
             return "time"
     specs = [spec for spec in specs_of(table).values() if isinstance(spec, RunSpec)]
-    names = dict.fromkeys(metric_at_end(spec) for spec in specs)
-    known = [name for name in names if name in table.columns or f"final.{name}" in table.columns]
-    return known[0] if known else "solved"
+    ends = values_of(table.columns)
+    guess = "test_error" if classes else "test_squared_error"  # of a task that is not here
+    names = dict.fromkeys(metric_at_end(spec) or guess for spec in specs)
+    return next((name for name in names if name in ends), "solved")
 
 
 def check_solvable(value: str, specs: Iterable[RunSpec | Gone]) -> None:
@@ -294,14 +295,16 @@ def check_solvable(value: str, specs: Iterable[RunSpec | Gone]) -> None:
     if value in ("solved", "time") and known and all(spec.stop is None for spec in known):
         raise UserError(
             f"{value!r} was asked for, and these runs have no stop rule by which one would be "
-            f"solved. Give such as {metric_at_end(known[0])!r}, or set training.stop."
+            f"solved. Give such as {metric_at_end(known[0]) or 'test_error'!r}, or set "
+            "training.stop."
         )
 
 
-def metric_at_end(spec: RunSpec) -> str:
-    """Return the metric of the stop rule, or the usual one of the task, by its column."""
-    metric = spec.stop.metric if spec.stop is not None else spec.usual_metric("test")
-    return metric.column
+def metric_at_end(spec: RunSpec) -> str | None:
+    """Return the metric of the stop rule, or the usual one of the task if its class is here."""
+    if spec.stop is not None:
+        return str(spec.stop.metric.column)
+    return None if isinstance(spec.task, Gone) else spec.usual_metric("test").column
 
 
 def _cells(

@@ -35,7 +35,7 @@ from petridish.training import (
     RunSpec,
     cell_text,
 )
-from petridish.values import as_value, plain
+from petridish.values import Gone, as_value, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -280,7 +280,11 @@ def _hint_forgotten(base: RunSpec, axis: str) -> str:
 def _is_path(value: object, path: str) -> bool:
     """Return whether `path` leads into a spec, without listing all that do."""
     head, dot, rest = path.partition(".")
-    if head not in getattr(value, "__dataclass_fields__", ()):
+    if isinstance(value, Gone):
+        known = value.has(head)
+    else:
+        known = head in getattr(value, "__dataclass_fields__", ())
+    if not known:
         return False
     return not dot or _is_path(getattr(value, head), rest)
 
@@ -301,6 +305,8 @@ def with_value(spec: Any, path: str, value: object) -> Any:
 def _with_value(spec: Any, path: str, value: object) -> Any:
     head, dot, rest = path.partition(".")
     inner = _with_value(getattr(spec, head), rest, value) if dot else value
+    if isinstance(spec, Gone):  # of a class that is not here: such a run can still be found
+        return spec.with_field(head, inner)
     return replace(spec, **{head: inner})
 
 

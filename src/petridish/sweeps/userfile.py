@@ -11,7 +11,7 @@ from types import ModuleType
 import petridish
 from petridish.choices import said_by
 from petridish.errors import UserError
-from petridish.values import learn
+from petridish.user_classes import learn
 
 
 def load_user_file(path: Path) -> ModuleType:

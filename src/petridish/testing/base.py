@@ -34,7 +34,8 @@ from petridish.training import (
     Training,
 )
 from petridish.training.instruments import instrument
-from petridish.values import Gone, learning, plain, read
+from petridish.user_classes import learning
+from petridish.values import Gone, plain, read
 
 Given = ParamSpec("Given")
 SEEDS = (3, 5)

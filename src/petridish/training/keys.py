@@ -14,7 +14,8 @@ from petridish.errors import UserError
 from petridish.sources import is_users
 from petridish.training.optimisers import Schedule
 from petridish.training.spec import RunSpec
-from petridish.values import Gone, find_gone, is_left_out, named_code, parts_of, plain, read
+from petridish.user_classes import named_code
+from petridish.values import Gone, find_gone, is_left_out, parts_of, plain, read
 
 MEANING = "petridish 2"  # in every key; another number would change every key
 APART = ("seed", "restart")  # what runs of one cell differ in

@@ -28,7 +28,7 @@ from petridish.sources import code_digest, receive
 from petridish.sweeps.userfile import load_user_file
 from petridish.training import RunSpec, run_key
 from petridish.training.keys import APART, cell_text, read_cell, users_codes
-from petridish.values import learn
+from petridish.user_classes import learn
 
 Cells = list[tuple[str, list[tuple[int, int]]]]
 """The JSON of cells, each with the seeds and restarts of its runs."""
