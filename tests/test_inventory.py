@@ -30,7 +30,7 @@ def gone(shown: ShownBy) -> bool:
     if shown.text.startswith("petridish "):
         return shown.text.split()[1] not in COMMANDS
     if shown.text.startswith("petridish."):
-        module, name = shown.text.rsplit(".", 1)
+        module, name, _ = shown.function
         try:
             return not hasattr(import_module(module), name)
         except ModuleNotFoundError:
@@ -71,6 +71,43 @@ def test_what_is_not_shown_whole_has_a_reason(item: Item) -> None:
 def test_what_is_gone_is_noticed(text: str) -> None:
     """The test above can fail."""
     assert gone(ShownBy.read(text))
+
+
+CASES = sorted(
+    {
+        shown.text
+        for item in inventory()
+        for shown in item.by
+        if shown.text.startswith("petridish.") and shown.function[2]
+    }
+)
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_a_worked_case_has_a_value(text: str) -> None:
+    """What a reader is given to type prints a number, not a mistake or nothing."""
+    module, name, case = ShownBy.read(text).function
+    value = eval(f"name{case}", {"name": getattr(import_module(module), name)})  # of our own file
+
+    assert value is not None
+    assert len(str(value)) > 0
+
+
+def test_a_function_is_shown_by_its_help_or_by_a_worked_case() -> None:
+    """A constant is printed too; what is neither is refused."""
+    for text, shows in (
+        ("petridish.theory.lower_bounds.sq_bound", "help(sq_bound)"),
+        ("petridish.theory.lower_bounds.sq_bound(50, 3)", "print(sq_bound(50, 3))"),
+        ("petridish.tasks.benchmark_tables.BENCHMARK", "print(BENCHMARK)"),
+    ):
+        (command,) = ShownBy.read(text).commands
+        assert command.endswith(f'; {shows}"')
+    with pytest.raises(UserError) as caught:
+        ShownBy.read("petridish.sq_bound(50").commands  # noqa: B018 # a property that refuses
+    assert str(caught.value) == (
+        "An inventory has by='petridish.sq_bound(50'. Write petridish.module.name, or with a "
+        "worked case petridish.module.name(50, 3)."
+    )
 
 
 def test_every_claim_belongs_to_an_item() -> None:
@@ -150,15 +187,36 @@ def test_a_place_of_a_paper_leads_to_its_commands(inside: Command) -> None:
         "PF Lemma 14: steps that train the second layer",
         "    mark      partly. Used, repaired, within the sizes of Theorem 16; its gradient "
         "descent (λ = ε/B²) is not run.",
-        "    shown by  petridish.theory.pareto.over_sparse.theorem16_sizes",
+        "    shown by  petridish.theory.pareto.over_sparse.theorem16_sizes(51, 2, 15, epsilon=0.5, "
+        "delta=0.01)",
         "              docs/reference/theory.md",
         '    type      python -c "from petridish.theory.pareto.over_sparse import theorem16_sizes; '
-        'help(theorem16_sizes)"',
+        'print(theorem16_sizes(51, 2, 15, epsilon=0.5, delta=0.01))"',
     ]
     (found,) = json.loads(inside("list", "PF Lemma 14", "--json").stdout)
     assert found["at"] == ["Lemma 14"]
     assert found["mark"] == "partly"
     assert found["by"][1] == "docs/reference/theory.md"
+
+
+def test_what_takes_seconds_is_offered_first(inside: Command) -> None:
+    """The smoke scale's run and figure, then the usual ones, each with its size."""
+    typed = [
+        line.removeprefix("    type").strip()
+        for line in inside("list", "FE Fig. 7.6b").stdout.splitlines()
+        if "petridish " in line
+    ]
+
+    assert typed[:3] == [
+        "petridish run FE-3 --scale smoke  # seconds",
+        "petridish figure FE-3 --scale smoke",
+        "petridish report FE-3 --scale smoke",
+    ]
+    assert typed[3].startswith("petridish run FE-3 --scale paper  # paper: ")
+    assert typed[3].endswith(" steps; plan prices it")
+    assert typed[4] == "petridish figure FE-3 --scale paper"
+    tables = inside("list", "PF Fig. 6").stdout
+    assert "type      petridish tabular bench --experiment PF-6 --scale smoke  # seconds" in tables
 
 
 def test_a_source_has_all_its_items(inside: Command) -> None:

@@ -9,8 +9,10 @@ and the paper does not. A block has
 - `mark`: "full", "partly" or "none";
 - `by`: what shows it. `"PF-1"`, `"PF-1 figure frontier"`, `"PF-1 claim a"`, `"PF-6 table table-2"`,
   each also with a scale, `"PF-1 figure frontier at paper"`; a function or class by its path,
-  `"petridish.theory.lower_bounds.sq_bound"`; `"tests/test_theorem4.py::test_…"`; a page,
-  `"docs/reference/theory.md"`; or a command, `"petridish bench"`;
+  `"petridish.theory.lower_bounds.sq_bound"`, of which the command prints the help, or with the
+  arguments of a worked case, `"petridish.theory.lower_bounds.sq_bound(50, 3)"`, which it prints;
+  `"tests/test_theorem4.py::test_…"`; a page, `"docs/reference/theory.md"`; or a command,
+  `"petridish bench"`;
 - `reason`: what is missing and why; needed unless the mark is "full".
 """
 
@@ -33,6 +35,8 @@ ItemKind = Literal["figure", "table", "statement", "finding", "beyond"]
 BY_EXPERIMENT = re.compile(
     r"(?P<id>[A-Z]+-\w+)(?: (?P<part>figure|claim|table) (?P<name>\S+))?(?: at (?P<scale>\S+))?"
 )
+
+BY_FUNCTION = re.compile(r"(?P<module>petridish(?:\.\w+)+)\.(?P<name>\w+)(?P<case>\(.*\))?")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,18 @@ class ShownBy:
         return cls(text, *(found[part] or "" for part in ("id", "part", "name", "scale")))
 
     @property
+    def function(self) -> tuple[str, str, str]:
+        """Module, name and arguments in brackets, if any, of a function, class or constant."""
+        found = BY_FUNCTION.fullmatch(self.text)
+        require(
+            found is not None,
+            f"An inventory has by={self.text!r}. Write petridish.module.name, or with a worked "
+            "case petridish.module.name(50, 3).",
+        )
+        assert found is not None
+        return found["module"], found["name"], found["case"] or ""
+
+    @property
     def place(self) -> str:
         """The text; outside a checkout it says that tests and pages are in the repository."""
         kept = self.text.startswith(("tests/", "docs/")) and not IN_CHECKOUT
@@ -79,9 +95,10 @@ class ShownBy:
         if self.text.startswith("petridish "):
             return (self.text,)
         if self.text.startswith("petridish."):
-            module, name = self.text.rsplit(".", 1)
-            shows = "print" if name.isupper() else "help"  # a constant, or a function or class
-            return (f'python -c "from {module} import {name}; {shows}({name})"',)
+            module, name, case = self.function
+            # A constant or a worked case has a value; of a function or class alone there is help.
+            shows = "print" if case or name.isupper() else "help"
+            return (f'python -c "from {module} import {name}; {shows}({name}{case})"',)
         if self.text.startswith("tests/"):
             return (f"python -m pytest {self.text}",) if IN_CHECKOUT else ()
         if not self.experiment:

@@ -12,10 +12,12 @@ from petridish.cli.common import Json, find_experiment, print_json
 from petridish.text_columns import in_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from petridish.chapters.inventory import Item
     from petridish.experiment import Experiment
+
+TRAINS = ("petridish run", "petridish tabular bench")
 
 
 def list_experiments(
@@ -86,23 +88,42 @@ def _drawn(item: Item) -> list[Path]:
     ]
 
 
-def _priced(commands: Iterable[str]) -> Iterator[str]:
-    """Yield commands; of a run at its usual scale first the smoke scale, and what either costs."""
-    from petridish.chapters import EXPERIMENTS
+def _priced(commands: Sequence[str]) -> Iterator[str]:
+    """Yield commands: the smoke scale's first, which take seconds, then all, runs with their size.
+
+    What is drawn or reported at smoke scale is what the item has at its usual one.
+    """
     from petridish.sweeps.progress import count
 
-    for command in commands:
-        asked = re.fullmatch(r"petridish run (\S+)", command)
-        experiment = EXPERIMENTS.get(asked[1]) if asked else None
-        if experiment is None:
+    asked = [_of_experiment(command) for command in commands]
+    quick = dict.fromkeys(
+        f"petridish {verb} {experiment.id} --scale smoke"
+        for verb, experiment, _ in filter(None, asked)
+        if "smoke" in experiment.scales
+    )
+    for command in quick:
+        yield f"{command}  # seconds" if command.startswith(TRAINS) else command
+    for command, found in zip(commands, asked, strict=True):
+        if command in quick:
+            continue
+        if found is None or not command.startswith(TRAINS):
             yield command
             continue
-        scale = experiment.default_scale()
-        sweep = experiment.sweep(scale)
-        if scale != "smoke":
-            yield f"{command} --scale smoke  # seconds"
-        steps = count(sweep.model_steps)
-        yield f"{command}  # {scale}: {len(sweep)} runs, {steps} steps; plan prices it"
+        sweep = found[1].sweep(found[2])
+        size = f"{len(sweep)} runs, {count(sweep.model_steps)} steps"
+        yield f"{command}  # {found[2]}: {size}; plan prices it"
+
+
+def _of_experiment(command: str) -> tuple[str, Experiment, str] | None:
+    """Return verb, experiment and scale of a command that trains, draws or reports; else None."""
+    from petridish.chapters import EXPERIMENTS
+
+    verbs = "run|figure|report|tabular bench --experiment"
+    found = re.fullmatch(rf"petridish ({verbs}) (\S+)(?: --scale (\S+))?", command)
+    experiment = EXPERIMENTS.get(found[2]) if found else None
+    if found is None or experiment is None:
+        return None
+    return found[1], experiment, found[3] or experiment.default_scale()
 
 
 def _describe(experiment: Experiment) -> None:
