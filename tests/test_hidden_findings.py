@@ -181,7 +181,7 @@ def test_activations_are_drawn() -> None:
 
 
 def test_every_cell_of_the_findings_is_drawn() -> None:
-    """A row per setting, by arm; nothing to draw without runs."""
+    """A panel per arm with a row per setting; nothing to draw without runs."""
     rows = [
         row(arm, seed=s, time=100 if s < 2 else None)
         for arm in ("wider", "biases, odd k")
@@ -189,7 +189,14 @@ def test_every_cell_of_the_findings_is_drawn() -> None:
     ]
     figure = finding_rows(table_of(rows), "Title")
 
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert [label.split(":")[0] for label in labels] == ["biases, odd k", "wider"]
+    drawn = {
+        axes.get_title(loc="left"): [label.get_text() for label in axes.get_yticklabels()]
+        for axes in figure.axes
+    }
+    assert drawn == {arm: ["(50, 3), ReLU, r = 10, hinge, B = 32"] for arm in drawn}
+    assert [*drawn] == ["biases, odd k", "wider"]
+    for axes in figure.axes:
+        points = [np.asarray(line.get_xdata()) for line in axes.lines if line.get_marker() == "o"]
+        assert [list(each) for each in points if each.size] == [[0.5]]
     with pytest.raises(NothingToDraw, match="There are no runs to draw"):
         finding_rows(table_of(rows).head(0), "Title")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from petridish.figures.panels import panels
-from petridish.figures.style import BLUE, GREY, INK, NothingToDraw, caption, shades
+from petridish.figures.panels import outer_legend, panels
+from petridish.figures.style import GREY, INK, NothingToDraw, caption, shades
 from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
@@ -70,40 +70,74 @@ def activation_shapes(table: pl.DataFrame, title: str) -> Figure:
     return figure
 
 
+def _called(model: object) -> str:
+    """Return a network in a few words: its activation and width, or its class."""
+    from petridish.models import MLP
+
+    if not isinstance(model, MLP):
+        return type(model).__name__
+    words = {"ReLU": "ReLU", "Power": "z^k", "Zigzag": "k-zigzag", "Oscillating": "oscillating"}
+    words |= {"InfiniteZigzag": "∞-zigzag", "Sine": "sinusoid"}
+    kind = type(model.activation).__name__
+    return f"{words.get(kind, kind)}, r = {model.width}"
+
+
 @reads()
 def finding_rows(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the share of runs solved in every cell, arm by arm, with 95 % intervals."""
+    """Draw the share of runs solved in every cell with 95 % intervals, a panel for each arm.
+
+    A row is a network with what else varies in its arm; a colour is a learning rate.
+    """
     import numpy as np
     import polars as pl
 
+    from petridish.rules.specs import with_specs
     from petridish.statistics.intervals import wilson_interval
     from petridish.sweeps import by_arm
 
     if table.is_empty():
         raise NothingToDraw("There are no runs to draw. Run the sweep first.")
-    by = ["arm", "task", "model", "training.loss", "training.batch_size", "training.learning_rate"]
-    cells = (
-        by_arm(table)
-        .group_by(by)
-        .agg(runs=pl.len(), solved=(pl.col("outcome") == "SOLVED").sum())
-        .sort(by)
+    named = with_specs(by_arm(table), network=lambda spec: _called(spec.model)).with_columns(
+        parity=pl.col("task").cast(pl.String).str.strip_prefix("sparse_parity")
     )
-    solved, runs = cells["solved"].to_numpy(), cells["runs"].to_numpy()
-    low, high = wilson_interval(solved, runs)
-    share = solved / runs
-    with panels(1, 1, (9.5, 1.6 + 0.17 * len(cells))) as (figure, axes):
-        panel, rows = axes[0, 0], np.arange(len(cells))
-        bars = [np.maximum(share - low, 0), np.maximum(high - share, 0)]
-        panel.errorbar(share, rows, xerr=bars, fmt="o", ms=3, lw=0.8, color=BLUE)
-        names = [
-            f"{arm}: {task}, {model}, {loss}, B = {batch}, η = {rate:g}"
-            for arm, task, model, loss, batch, rate in cells.select(by).iter_rows()
-        ]
-        panel.set_yticks(rows, names, fontsize=5.5)
-        panel.set_ylim(len(cells) - 0.5, -0.5)
-        panel.set_xlim(-0.03, 1.03)
-        panel.set_xlabel("share of runs solved")
-        caption(
-            figure, title, f"{len(table):,} runs; bars: 95 % intervals (Wilson's), of each cell."
-        )
+    rate = "training.learning_rate"
+    row = ["parity", "network", "training.loss", "training.batch_size"]
+    cells = (
+        named.group_by("arm", *row, rate)
+        .agg(runs=pl.len(), solved=(pl.col("outcome") == "SOLVED").sum())
+        .sort("arm", *row, rate)
+    )
+    arms = cells.partition_by("arm", maintain_order=True)
+    heights = [arm.select(row).n_unique() for arm in arms]
+    colours = shades(sorted(set(cells[rate])))
+    shapes = {"height_ratios": [height + 0.5 for height in heights]}
+    size = (9.0, 1.2 + 0.42 * len(arms) + 0.2 * sum(heights))
+    with panels(len(arms), 1, size, sharex=True, gridspec_kw=shapes) as (figure, axes):
+        for panel, arm, height in zip(axes[:, 0], arms, heights, strict=True):
+            settings = arm.select(row).unique(maintain_order=True)
+            place = {each: i for i, each in enumerate(settings.iter_rows())}
+            for value, part in arm.group_by(rate, maintain_order=True):
+                solved, runs = part["solved"].to_numpy(), part["runs"].to_numpy()
+                low, high = wilson_interval(solved, runs)
+                share = solved / runs
+                step = 0.22 * (list(colours).index(value[0]) - (len(colours) - 1) / 2)
+                at = np.array([place[each] for each in part.select(row).iter_rows()]) + step
+                bars = [np.maximum(share - low, 0), np.maximum(high - share, 0)]
+                look: Any = {"fmt": "o", "ms": 3, "lw": 0.9, "color": colours[value[0]]}
+                panel.errorbar(share, at, xerr=bars, **look)
+            names = [
+                f"{parity}, {network}, {loss}, B = {batch}"
+                for parity, network, loss, batch in settings.iter_rows()
+            ]
+            panel.set_yticks(range(height), names, fontsize=7)
+            panel.set_ylim(height - 0.45, -0.55)
+            panel.set_title(arm["arm"][0], loc="left")
+        axes[-1, 0].set_xlim(-0.03, 1.03)
+        axes[-1, 0].set_xlabel("share of runs solved")
+        first = axes[0, 0]
+        for each, colour in colours.items():
+            first.plot([], [], "o-", ms=3, lw=0.9, color=colour, label=f"η = {each:g}")
+        outer_legend(figure, axes)
+        note = f"{len(table):,} runs; bars: 95 % intervals (Wilson's), of each cell."
+        caption(figure, title, note)
     return figure
