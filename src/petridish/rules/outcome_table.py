@@ -281,7 +281,8 @@ def usual_value(table: pl.DataFrame, fields: Sequence[str]) -> str:
         if "solved_at" in table.columns:
             return "time"
     specs = [spec for spec in specs_of(table).values() if isinstance(spec, RunSpec)]
-    ends = values_of(table.columns)
+    # A record keeps what its claims read alone, perhaps no metric at the end.
+    ends = [n for n in values_of(table.columns) if n not in ENDS or n in table.columns]
     guess = "test_error" if classes else "test_squared_error"  # of a task that is not here
     names = dict.fromkeys(metric_at_end(spec) or guess for spec in specs)
     return next((name for name in names if name in ends), "solved")
