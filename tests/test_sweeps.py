@@ -463,3 +463,28 @@ def test_axes_may_come_from_numpy() -> None:
 
     assert list(map(run_key, theirs.specs())) == list(map(run_key, ours.specs()))
     assert list(theirs.specs()) == list(ours.specs())
+
+
+def test_runs_that_differ_in_seed_alone_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum is that of all, in a time that hardly grows with the number of seeds."""
+    from petridish.sweeps import batches
+
+    specs = [
+        replace(TINY, model=MLP(width), training=replace(TINY.training, steps=steps), seed=seed)
+        for steps in (10, 40)
+        for width in (7, 33)
+        for seed in range(50)
+    ]
+    shared = [replace(specs[50 * at], seed=seed) for at in range(4) for seed in range(50)]
+    asked: list[RunSpec] = []
+    one = batches.run_cost
+
+    def counted(spec: RunSpec) -> float:
+        asked.append(spec)
+        return one(spec)
+
+    monkeypatch.setattr(batches, "run_cost", counted)
+    assert batches.total_cost(specs) == sum(map(one, specs))
+    asked.clear()
+    assert batches.total_cost(shared) == sum(map(one, specs))
+    assert len(asked) == 4

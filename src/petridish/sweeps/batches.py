@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from petridish.errors import UserError
 from petridish.models import FitsItself
@@ -27,10 +28,10 @@ class Batch:
     parents: bool = False  # others begin from them: their last weights are kept
     device: str = "cpu"
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """Estimate the work if no run ends early, in multiplications."""
-        return sum(run_cost(spec) for spec in self.specs)
+        return total_cost(self.specs)
 
 
 def cores() -> int:
@@ -56,6 +57,19 @@ def run_cost(spec: RunSpec) -> float:
         return MULTIPLICATIONS_A_SECOND * seconds
     weights = sum(parameter.size for parameter in spec.parameters)
     return float(spec.training.steps) * (spec.examples_per_step * weights + 20_000)
+
+
+def total_cost(specs: Iterable[RunSpec]) -> float:
+    """Return the sum of `run_cost` over runs; those that differ in seed alone are priced once."""
+    known: dict[tuple[int, ...], float] = {}
+    total, held = 0.0, []  # what is held keeps its identity
+    for spec in specs:
+        parts = id(spec.task), id(spec.data), id(spec.model), id(spec.training)
+        if parts not in known:
+            known[parts] = run_cost(spec)
+            held.append(spec)
+        total += known[parts]
+    return total
 
 
 def usual_size(engine: Engine, spec: RunSpec) -> int:

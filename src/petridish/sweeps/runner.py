@@ -14,7 +14,7 @@ from petridish.choices import describe
 from petridish.errors import UserError
 from petridish.sweeps.adaptive import AtHalf
 from petridish.sweeps.allocation import Search, chooses, search_of
-from petridish.sweeps.batches import Batch, check_all, cores, cut, run_cost
+from petridish.sweeps.batches import Batch, check_all, cores, cut, total_cost
 from petridish.sweeps.executors import Executor, News, Work, opened
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.leases import Claims
@@ -232,7 +232,7 @@ class _Job:
         self.parents = sum(key not in by_key for key in self.todo)
         self.tally = Tally(
             runs=len(self.todo),
-            cost=sum(map(run_cost, self.todo.values())),
+            cost=total_cost(self.todo.values()),
             solvable=any(spec.stop is not None for spec in self.todo.values()),
         )
 
@@ -278,7 +278,8 @@ class _Job:
                 time.sleep(WAIT_SECONDS)
             self._look()
             missing = self._missing(todo)
-            self._count_elsewhere({k: s for k, s in todo.items() if k not in {*missing, *begun}})
+            mine = missing.keys() | begun
+            self._count_elsewhere({k: s for k, s in todo.items() if k not in mine})
             todo = {key: spec for key, spec in missing.items() if key not in begun}
 
     def _carry_out(self, todo: Mapping[str, RunSpec]) -> set[str]:
@@ -343,7 +344,7 @@ class _Job:
         self.skipped += asked
         self.parents -= len(runs) - asked
         self.elsewhere += len(runs)
-        self._report(News(done=len(runs), cost=sum(map(run_cost, runs.values()))))
+        self._report(News(done=len(runs), cost=total_cost(runs.values())))
 
     @property
     def summary(self) -> Summary:
