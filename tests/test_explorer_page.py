@@ -291,6 +291,30 @@ def test_the_calculator_answers_as_sliders_move(visit: Page, server: Served) -> 
         assert text.startswith("Nothing that was measured reaches this within these limits.")
 
 
+def test_a_budget_is_a_limit_and_all_ways_can_be_taken_away(
+    visit: Page, server: Served, tmp_path: Path
+) -> None:
+    """The slider's first stop is the compute of the cheapest way; the CSV has all of them."""
+    sets = server.ask("home")["sets"]
+    (of,) = (each["name"] for each in sets if each["settings"] == list(TRADED))
+    known = server.ask("calculator", of=of, target="0.5")
+    page = visit.open(f"#v=calculator&of={of}&target=0.5")
+    page.wait_for_selector(".answer")
+    page.locator("[data-key='limit compute']").fill("0")
+    least = known["ranges"]["compute"][0]
+    visit.until(f"location.hash.includes('compute={int(least)}')")
+    page.wait_for_selector(f"text=--have compute={int(least)}")
+    assert page.inner_text(".answer >> nth=0").count("Compute width × steps × restarts") == 1
+    with page.expect_download() as found:
+        page.click(".results button:text-is('CSV')")
+    found.value.save_as(tmp_path / "ways.csv")
+    rows = list(csv.DictReader((tmp_path / "ways.csv").read_text("utf-8").splitlines()))
+    assert len(rows) == len(known["mixtures"])
+    within = [row for row in rows if row["within"] == "true"]
+    assert within
+    assert all(float(row["compute"]) <= least for row in within)
+
+
 def test_claims_are_shown_with_their_verdicts_and_marked_on_the_map(
     visit: Page, server: Served
 ) -> None:
@@ -446,6 +470,23 @@ def test_pictures_and_tables_can_be_taken_away(visit: Page, tmp_path: Path) -> N
     assert picture.count('class="cell') == len(cells)
     assert "var(" not in picture
     assert taken["PNG"].read_bytes()[:4] == b"\x89PNG"
+
+
+def test_charts_can_be_taken_away_as_pictures(visit: Page, tmp_path: Path) -> None:
+    """By the buttons above a chart, as SVG and as PNG."""
+    page = visit.open(PF3)
+    visit.cells()
+    page.click(".map .cell >> nth=0")
+    visit.view("setting")
+    page.wait_for_selector(".chart .scatterlayer .trace")
+    for title, kind, start in (
+        ("Download plot", "svg", b"<svg"),
+        ("Download plot as a PNG", "png", b"\x89PNG"),
+    ):
+        with page.expect_download() as found:
+            page.locator(f".modebar-btn[data-title='{title}']").first.click(force=True)
+        found.value.save_as(tmp_path / f"chart.{kind}")
+        assert (tmp_path / f"chart.{kind}").read_bytes().startswith(start)
 
 
 def test_an_exported_file_shows_the_same_without_a_network(

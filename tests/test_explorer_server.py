@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 import secrets
 import signal
 import socket
@@ -14,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from petridish.bench.explorer_answers import make_store
 from petridish.errors import UserError
+from petridish.explorer import one_file
 from petridish.explorer.server import HEADERS, SCRIPTS, bind
 from petridish.store import Store
 from tests.conftest import Command, SmokeStore
@@ -246,3 +251,26 @@ def test_an_export_holds_all_and_is_small(inside: Command, folder: Path, tmp_pat
     assert inside("explore", "--store", folder, "--export", nowhere).stderr == (
         f"petridish: {nowhere} cannot be written: File exists. Give another --export.\n"
     )
+
+
+def test_of_many_settings_a_file_has_the_maps_and_fewer_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every setting is there, with as many of its runs as there is room for; it says how many."""
+    make_store(tmp_path / "made", 2_000)
+    out = tmp_path / "runs.html"
+    monkeypatch.setattr(one_file, "MOST_LISTED", 100)
+    monkeypatch.setattr(one_file, "MOST_DRAWN", 10)
+    said = one_file.write_file([tmp_path / "made"], None, out)
+
+    assert said.endswith(
+        " MB. 2,000 runs, as one file. There are no curves in it. Tables have the first 5 runs of "
+        "a setting. Weights and arrays are left out."
+    )
+    (packed,) = re.findall('id="data"[^>]*>([^<]+)<', out.read_text("utf-8"))
+    answers = json.loads(gzip.decompress(base64.b64decode(packed)))
+    settings = [answer for name, answer in answers.items() if name.startswith("setting?")]
+    assert len(settings) == 20
+    assert all(each["n"] == 100 and each["curves"] == [] for each in settings)
+    seeds = [each["runs"][each["columns"].index("seed")] for each in settings]
+    assert seeds == [[0, 1, 2, 3, 4]] * 20

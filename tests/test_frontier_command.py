@@ -60,6 +60,8 @@ def test_the_cheapest_affordable_mixture_comes_first() -> None:
     assert affordable([a, b, c], {"m": 200}) == [c, a]
     assert affordable([a, b, c], {"m": 200, "r": 10, "steps": 500, "restarts": 4}) == [a]
     assert affordable([a, b, c], {"restarts": 1}) == []
+    assert affordable([a, b, c], {"compute": 10_000}) == [c, b]
+    assert affordable([a, b, c], {"compute": 9_999}) == []
 
 
 @given(
@@ -178,6 +180,10 @@ def test_what_one_has_is_answered_in_words(frontier: Frontier) -> None:
     )
     assert lines[1].startswith("    m = 300, width r = 32, sparse(2), 200 steps, 1 run [1 to ")
     assert "compute width × steps × restarts = 6.40e+03" in lines[3]
+    assert frontier("--have", "m=300,steps=400,compute=6400")[1].splitlines()[1:] == lines[1:]
+    lines = frontier("--have", "m=300,steps=400,compute=6399")[1].splitlines()
+    assert "nothing that was measured reaches success 0.9" in lines[0]
+    assert "    compute = 6,400 would do, the rest as it is." in lines
 
 
 def test_what_is_missing_is_said(frontier: Frontier) -> None:
@@ -246,7 +252,7 @@ def test_the_figure_is_written(frontier: Frontier, tmp_path: Path) -> None:
         ),
         (
             ("--have", "money=3"),
-            "--have: there is no resource called 'money'. Known: m, r, restarts, steps.",
+            "--have: there is no resource called 'money'. Known: compute, m, r, restarts, steps.",
         ),
         (("--have", "m"), "--have m gives no positive number. Write m=600."),
         (("--have", "m=many"), "--have m=many gives no positive number. Write m=600."),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from petridish.rules.mixtures import Mixture
 
-RESOURCES = ("m", "r", "steps", "restarts")
-
 
 def frontier(
     name: Id,
@@ -39,7 +37,7 @@ def frontier(
     target: Annotated[float, typer.Option(help="The success probability to be reached.")] = 0.9,
     have: Annotated[
         str | None,
-        typer.Option(metavar="m=…,r=…", help="Upper limits on m, r, steps, restarts."),
+        typer.Option(metavar="m=…,r=…", help="Upper limits on m, r, steps, restarts, compute."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also mixtures that another beats in data and compute.")
@@ -94,13 +92,15 @@ def frontier(
 
 def _limits(have: str | None) -> dict[str, float]:
     """Read `m=600,r=100`."""
+    from petridish.rules.mixtures import LIMITS
+
     limits: dict[str, float] = {}
     for part in (have or "").split(",") if have is not None else ():
         name, equals, text = part.partition("=")
         name = {"T": "steps", "width": "r"}.get(name.strip(), name.strip())
-        if name not in RESOURCES:
+        if name not in LIMITS:
             raise UserError(
-                f"--have: there is no resource called {name!r}. {nearest(name, RESOURCES)}"
+                f"--have: there is no resource called {name!r}. {nearest(name, LIMITS)}"
             )
         if name in limits:
             raise UserError(f"--have gives {name} twice. Give it once.")
@@ -138,7 +138,7 @@ def _answer(
     target: float,
 ) -> str:
     """Return a sentence on what is cheapest within the limits, or that nothing is."""
-    from petridish.rules.mixtures import FEWEST, affordable
+    from petridish.rules.mixtures import FEWEST, LIMITS, affordable
 
     wanted = " and ".join(f"{name} ≤ {_limit(most)}" for name, most in limits.items())
     if within:
@@ -164,8 +164,7 @@ def _answer(
     lines[0] += f" (by cells of which {FEWEST} runs succeeded or more)."
     for name in limits:
         others = {key: most for key, most in limits.items() if key != name}
-        column = "width" if name == "r" else name
-        relaxed = [getattr(option, column) for option in affordable(found, others)]
+        relaxed = [getattr(option, LIMITS[name]) for option in affordable(found, others)]
         if relaxed:
             lines.append(f"    {name} = {_number(min(relaxed))} would do, the rest as it is.")
     return "\n".join(lines)

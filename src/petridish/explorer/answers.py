@@ -11,6 +11,7 @@ from typing import Any
 from petridish.errors import UserError, nearest
 from petridish.explorer import aggregation, details, judged
 from petridish.explorer.run_sets import RunSet, RunSets, Snapshot
+from petridish.rules.mixtures import LIMITS
 from petridish.store.followed import RUN
 
 MOST_KEPT = 300  # answers in memory
@@ -118,7 +119,7 @@ def _set(found: RunSet, now: Snapshot, _: Asked) -> dict[str, Any]:
 
 
 def _calculated(found: RunSet, now: Snapshot, asked: Asked) -> dict[str, Any]:
-    have = {n: judged.limit(asked[n]) for n in judged.RESOURCES if asked.get(n)}
+    have = {n: judged.limit(asked[n]) for n in LIMITS if asked.get(n)}
     target = judged.limit(asked.get("target", "0.9"))
     return judged.calculated(found, target=target, have=have)
 

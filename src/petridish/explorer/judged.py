@@ -14,11 +14,9 @@ from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
 from petridish.publish.scoreboard import CHAPTERS, NO_RECORD, Written, recorded, scores
 from petridish.rules.claims import CHECKED, Judgement, Verdict
-from petridish.rules.mixtures import Mixture, affordable, mixtures, no_mixture
+from petridish.rules.mixtures import LIMITS, Mixture, affordable, mixtures, no_mixture
 from petridish.rules.outcome_table import field_label, field_text
 from petridish.rules.strata import judge_strata
-
-RESOURCES = ("m", "r", "steps", "restarts")
 
 
 def claims_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
@@ -98,10 +96,8 @@ def calculated(found: RunSet, *, target: float, have: Mapping[str, float]) -> di
     for option in within:
         first.setdefault(option.task, option)
     ranges = {
-        "m": sorted({o.m for o in ways}),
-        "r": sorted({float(o.width) for o in ways}),
-        "steps": sorted({float(o.steps) for o in ways}),
-        "restarts": sorted({o.restarts for o in ways}),
+        name: sorted({float(getattr(o, attribute)) for o in ways})
+        for name, attribute in LIMITS.items()
     }
     inside = {id(option) for option in within}
     return {

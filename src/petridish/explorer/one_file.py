@@ -22,6 +22,8 @@ POINTS = (64, 32, 16, 8)  # of a curve: fewer where the file would be too large
 CURVES = ("test_error", "train_error", "train_loss")  # kept of each run, as far as it has them
 MOST_CURVES = 2  # of these
 MOST_RUNS = 20_000  # of all sets together, of which curves are kept
+MOST_LISTED = 100_000  # of all sets together, in the tables of their settings
+MOST_DRAWN = 2_000  # settings of a set, each with curves of its own
 
 
 def write_file(
@@ -82,6 +84,8 @@ def _answers(
     home = {**json.loads(explorer.answer("home", {})), "problems": []}
     found: dict[str, Any] = {"home": home, "scoreboard": scores}
     whole, left = 0, MOST_RUNS
+    settings = sum(len(each.snapshot().settings) for each in sets)
+    listed = max(1, MOST_LISTED // max(settings, 1))
     shown = []
     for each in sets:
         now = each.snapshot()
@@ -91,7 +95,7 @@ def _answers(
         most = min(left, len(now.runs)) if points and now.curves else 0
         left -= most
         whole += len(now.runs)
-        found |= dict(_of_set(explorer, each, now, points, most))
+        found |= dict(_of_set(explorer, each, now, points, most, listed))
     home["sets"] = [summary for summary in home["sets"] if summary["name"] in shown]
     drawn = {name: len(answer["runs"]) for name, answer in found.items() if "curves?" in name}
     kept = max((sum(_of_curve(drawn, curve)) for curve in CURVES), default=0)
@@ -100,7 +104,10 @@ def _answers(
         if kept
         else "There are no curves in it."
     )
-    return found, f"{whole:,} runs, as one file. {curves} Weights and arrays are left out."
+    short = any(s["n"] > len(s["runs"][0]) for name, s in found.items() if name[:8] == "setting?")
+    tables = f"Tables have the first {listed:,} runs of a setting. " if short else ""
+    left_out = "Weights and arrays are left out."
+    return found, f"{whole:,} runs, as one file. {curves} {tables}{left_out}"
 
 
 def _of_curve(drawn: dict[str, int], curve: str) -> list[int]:
@@ -116,9 +123,12 @@ def _covered(sets: Sequence[RunSet], whole: RunSet) -> bool:
 
 
 def _of_set(
-    explorer: Explorer, found: RunSet, now: Snapshot, points: int, most: int
+    explorer: Explorer, found: RunSet, now: Snapshot, points: int, most: int, listed: int
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the questions about a set of runs, each with its answer."""
+    """Yield the questions about a set of runs, each with its answer.
+
+    Of each setting so many runs are `listed`; `most` of all have curves, thinned to `points`.
+    """
     of = {"of": found.name}
     about = json.loads(explorer.answer("set", of))
     yield _question("set", of), about
@@ -135,9 +145,9 @@ def _of_set(
     each = -(-most // max(len(now.settings), 1))
     for name in now.settings["id"]:
         asked = {**of, "id": name}
-        setting = details.setting_of(found, now, name)
+        setting = details.setting_of(found, now, name, most=min(listed, details.MOST_RUNS))
         curves = [curve for curve in CURVES if curve in setting["curves"]][:MOST_CURVES]
-        setting["curves"] = curves if points else []
+        setting["curves"] = curves if points and len(now.settings) <= MOST_DRAWN else []
         yield _question("setting", asked), setting
         for curve in setting["curves"]:
             drawn = details.curves_of(found, now, name, curve, points=points, most=each)

@@ -8,10 +8,12 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import polars as pl
 
 from petridish.api.asked import find_sweep
@@ -76,8 +78,16 @@ class Snapshot:
                 "may have changed since."
             )
         row = found.row(0, named=True)
-        runs = self.runs.filter(pl.col("setting") == row["setting"]).sort("seed", "restart")
-        return runs, row
+        runs, starts = self._in_order
+        first, last = starts[row["setting"]], starts[row["setting"] + 1]
+        return runs[first:last], row
+
+    @cached_property
+    def _in_order(self) -> tuple[pl.DataFrame, list[int]]:
+        """The runs of one setting after another, by seed, and where each setting's begin."""
+        runs = self.runs.sort("setting", "seed", "restart")
+        counts = np.bincount(runs["setting"].to_numpy(), minlength=len(self.settings))
+        return runs, [0, *np.cumsum(counts).tolist()]
 
 
 @dataclass

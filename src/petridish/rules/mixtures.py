@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 FEWEST = 5  # successes behind a mixture: of fewer, luck is guessed to a factor of ten or worse
 COVERAGE = 0.95  # of the intervals, simultaneous over the budgets tried in a cell
+LIMITS = {
+    "m": "m",
+    "r": "width",
+    "steps": "steps",
+    "restarts": "restarts",
+    "compute": "compute",
+}
+"""What may be limited: its name for a user, and the attribute of a mixture."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +217,9 @@ def _undominated(resources: NDArray[np.float64]) -> NDArray[np.bool_]:
 def affordable(options: Sequence[Mixture], have: dict[str, float]) -> list[Mixture]:
     """Keep the mixtures within a budget, the cheapest first.
 
-    `have` gives limits on m, r, steps and restarts.
+    `have` gives limits on some of `LIMITS`.
     """
-    limits = {"m": "m", "r": "width", "steps": "steps", "restarts": "restarts"}
     within = [
-        o for o in options if all(getattr(o, limits[name]) <= most for name, most in have.items())
+        o for o in options if all(getattr(o, LIMITS[name]) <= most for name, most in have.items())
     ]
     return sorted(within, key=lambda o: (o.compute, o.m))

@@ -1,7 +1,8 @@
 "use strict";
 // The calculator: what reaches a success probability within limits, and the front of all that does.
 
-const RESOURCES = [["m", "sample size m"], ["r", "width r"], ["steps", "steps"], ["restarts", "restarts"]];
+const RESOURCES = [["m", "sample size m"], ["r", "width r"], ["steps", "steps"], ["restarts", "restarts"],
+  ["compute", "budget (width × steps × restarts)"]];
 let askedAgain = 0;
 let answers = 0;
 /** @type {Partial<State>} */
@@ -48,7 +49,7 @@ async function showCalculator(set) {
 
 /** Return what the sliders ask. @param {any} set */
 function calculatorQuestion(set) {
-  return { of: set.name, target: state.target || "0.9", m: state.m, r: state.r, steps: state.steps, restarts: state.restarts };
+  return { of: set.name, target: state.target || "0.9", m: state.m, r: state.r, steps: state.steps, restarts: state.restarts, compute: state.compute };
 }
 
 /** Show an answer below the sliders. @param {HTMLElement} place @param {any} set @param {any} found */
@@ -63,10 +64,19 @@ async function showResults(place, set, found) {
     best.length ? front : null,
     best.length ? table(["m", "width r", "start", "steps", "restarts", "success of one run", "n", "compute"],
       best.map(mixtureRow), (row) => (best[row].within ? {} : { class: "out" })) : null,
+    best.length ? element("div", { class: "buttons" }, element("button", { type: "button",
+      onclick: () => saveMixtures(set, found) }, "CSV")) : null,
     commandBox(calculatorCommands(set, state.target || "0.9")),
   ];
   place.replaceChildren(...parts.filter((part) => part !== null));
   if (best.length) await drawFront(front, set, found);
+}
+
+/** Save all ways that were found as CSV. @param {any} set @param {any} found */
+function saveMixtures(set, found) {
+  const names = ["task", "init", "m", "width", "steps", "restarts", "restarts_low", "restarts_high", "success", "low",
+    "high", "runs", "compute", "compute_low", "compute_high", "best", "within"];
+  download(`${set.name}-mixtures.csv`, csv([names, ...found.mixtures.map((/** @type {any} */ o) => names.map((name) => o[name]))]));
 }
 
 /** Return a slider over the values that occur; its right end is no limit. @param {string} name @param {string} title @param {any[]} values @param {(changes: Partial<State>) => void} soon */
@@ -74,13 +84,14 @@ function limitSlider(name, title, values, soon) {
   const levels = (values || []).map(num).filter(Number.isFinite);
   const now = num(/** @type {any} */ (state)[name] || null);
   const at = Number.isNaN(now) ? levels.length : levels.findIndex((level) => level >= now);
-  const said = element("output", {}, Number.isNaN(now) ? "no limit" : `≤ ${now.toLocaleString("en")}`);
+  const most = (/** @type {number} */ level) => `≤ ${level >= 1e6 ? level.toExponential(1) : level.toLocaleString("en")}`;
+  const said = element("output", {}, Number.isNaN(now) ? "no limit" : most(now));
   return element("label", { class: "line" }, title, element("input", {
     type: "range", min: 0, max: levels.length, step: 1, value: at < 0 ? levels.length : at,
     "data-key": `limit ${name}`, "aria-label": `limit on ${title}`,
     oninput: (/** @type {any} */ event) => {
       const level = levels[Number(event.target.value)];
-      said.textContent = level === undefined ? "no limit" : `≤ ${level.toLocaleString("en")}`;
+      said.textContent = level === undefined ? "no limit" : most(level);
       soon({ [name]: level === undefined ? "" : String(level) });
     } }), said);
 }

@@ -56,7 +56,9 @@ async function chart(place, traces, how) {
     hovermode: "closest", showlegend: true,
   }, { displaylogo: false, responsive: true,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-    toImageButtonOptions: { format: "svg", filename: how.title } });
+    toImageButtonOptions: { format: "svg", filename: how.title },
+    modeBarButtonsToAdd: [{ name: "Download plot as a PNG", icon: Plotly.Icons.disk,
+      click: (/** @type {any} */ shown) => Plotly.downloadImage(shown, { format: "png", scale: 2, filename: how.title }) }] });
 }
 
 /** Return the traces of curves: those of one outcome are one line with gaps. @param {any} curves @param {number} [shown] @param {string} [dash] @param {string} [before] */

@@ -51,7 +51,10 @@ function wordBadges(words) {
 
 /** @param {any} board */
 function scoreboardParts(board) {
-  if (!board.claims.length) return [];
+  if (!board.claims.length) {
+    return [element("h2", {}, "Scoreboard"), element("p", { class: "soft" },
+      "Nothing counts yet: there is no folder of records here, and no store has runs at laptop or paper scale.")];
+  }
   const words = ["supported", "contradicted", "undecided", "check holds", "check fails", "check open", "no record"];
   const heads = words.filter((word) => board.chapters.some((/** @type {any} */ c) => c.counts[word]));
   return [

@@ -40,7 +40,8 @@ async function showMap(set) {
     state.claim ? ask("claims", { of: set.name }) : null,
     Number(state.zoom || 1) > 1 && set.kind !== "x" ? ask("dots", { of: set.name }).catch(() => null) : null,
   ]);
-  const marked = claims && claims.claims.find((/** @type {any} */ c) => c.claim === state.claim);
+  const found = claims && claims.claims.find((/** @type {any} */ c) => c.claim === state.claim);
+  const marked = found && { ...found, marks: { for: new Set(found.marks.for), against: new Set(found.marks.against) } };
   const reading = element("p", { class: "reading", "aria-live": "polite" },
     `${counted(layout.shown.length, "setting")} shown. Point at a cell, or move with the arrow keys; ` +
     "Enter opens it, P pins it for a comparison.");
@@ -283,7 +284,7 @@ function cellPicture(set, layout, i, value, scale, x, y, size, texted, marked, d
     cell.append(shape("text", { x: x + size / 2, y: y + (dotted ? 13 : size / 2 + 4), "text-anchor": "middle",
       style: `fill: ${ink}; font-size: ${Math.min(11, 1.9 * size / Math.max(text.length, 2))}px` }, text));
   }
-  const side = marked && (marked.marks.for.includes(i) ? "for" : marked.marks.against.includes(i) ? "against" : "");
+  const side = marked && (marked.marks.for.has(i) ? "for" : marked.marks.against.has(i) ? "against" : "");
   if (side) {
     const s = Math.max(4, size / 6);
     const [a, b] = side === "for" ? [y + 2 + s, y + 2] : [y + 2, y + 2 + s];

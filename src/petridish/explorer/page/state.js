@@ -26,13 +26,14 @@
  * @property {string} r
  * @property {string} steps
  * @property {string} restarts
+ * @property {string} compute
  */
 
 /** @type {State} */
 const NOTHING = {
   v: "home", of: "", x: "", y: "", panels: "", where: {}, value: "", fitted: "", solved: "",
   zoom: "", id: "", run: "", pins: "", curve: "", axes: "", claim: "", what: "", at: "",
-  target: "", m: "", r: "", steps: "", restarts: "",
+  target: "", m: "", r: "", steps: "", restarts: "", compute: "",
 };
 const FILTER = "is.";
 
