@@ -12,6 +12,7 @@ from petridish.models import (
     Power,
     ReLU,
     Sine,
+    SmoothedTruncatedReLU,
     TruncatedReLU,
     Zigzag,
 )
@@ -21,6 +22,7 @@ from petridish.training.population_gradient import derivative
 ALL_ACTIVATIONS: tuple[Activation, ...] = (
     ReLU(),
     TruncatedReLU(),
+    SmoothedTruncatedReLU(0.5),
     Identity(),
     *(kind(k) for kind in (Power, Zigzag, Oscillating, InfiniteZigzag) for k in range(1, 7)),
     *(Sine(k, scale) for k in range(1, 6) for scale in (1.0, 2.0)),

@@ -26,6 +26,7 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
+from petridish.errors import UserError
 from petridish.models import (
     MLP,
     AttentionOnly,
@@ -38,7 +39,7 @@ from petridish.models import (
 )
 from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
-from petridish.tasks import BiasedAnd, GroupProduct, MarkovChains, SparseParity
+from petridish.tasks import BiasedAnd, Dictionary, GroupProduct, MarkovChains, SparseParity
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
@@ -48,11 +49,15 @@ from petridish.training import (
     ClsAttention,
     ClsAttentionMap,
     CrossEntropy,
+    Data,
     Error,
     Evaluation,
+    Instrument,
+    ReadsUnlabelled,
     RunSpec,
     Silent,
     StrategyLoss,
+    Training,
     cell_text,
     flat,
     load_engine,
@@ -202,6 +207,24 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
     }
 
 
+PATTERNED = RunSpec(
+    task=Dictionary(7, 5, 3),
+    data=Data(m=16, n_test=50),
+    model=MLP(6),
+    training=Training(target_error=None),
+)
+OF_PATTERNS = {"pattern_gradient": ("dictionary",), "open_margins": ("model mlp(6)", "dictionary")}
+MAY_REFUSE = ("open_margins", "filter_weights", "largest_class")
+
+
+def _refuses(instrument: Instrument, spec: RunSpec) -> bool:
+    try:
+        instrument.check(spec)
+    except UserError:
+        return True
+    return False
+
+
 def readings() -> dict[str, Any]:
     """Return what each instrument reads off runs that it fits, at their start and after a step."""
     found: dict[str, Any] = {}
@@ -210,8 +233,10 @@ def readings() -> dict[str, Any]:
     for name in INSTRUMENTS:
         usual = ("model mlp(6)", "model polynet(3)", "group")
         named = ("chains",) if name in of_attention else ("cls",) if name in of_cls else usual
-        for run in named:
-            spec = CLS if run == "cls" else RUNS[run]
+        for run in OF_PATTERNS.get(name, named):
+            spec = CLS if run == "cls" else RUNS.get(run, PATTERNED)
+            if name in MAY_REFUSE and _refuses(INSTRUMENTS[name](), spec):
+                continue
             short = replace(
                 spec,
                 training=replace(spec.training, steps=1),
@@ -272,7 +297,7 @@ def declared() -> dict[str, Any]:
 
 def losses() -> dict[str, Any]:
     """Return what each loss makes of some outputs, 0 among them, and labels."""
-    labels = torch.tensor([[0, 1, 1, 0, 1, 0]])
+    every = torch.tensor([[0, 1, 1, 0, 1, 0]])
     found: dict[str, Any] = {}
     for name, kind in LOSSES.items():
         loss = kind()
@@ -280,12 +305,14 @@ def losses() -> dict[str, Any]:
         if loss.n_outputs(bits(3)) == 2:
             outputs = torch.cat([outputs, -outputs.flip(1)], dim=2)
         outputs.requires_grad_()
+        unlabelled = isinstance(loss, ReadsUnlabelled)
+        labels = torch.tensor([[0, -1, 1, 0, -1, 0]]) if unlabelled else every
         value = loss(outputs, labels)
         (gradient,) = torch.autograd.grad(value.sum(), outputs)
         found[name] = {
             "value": gist(value.detach().numpy()),
             "gradient": gist(gradient.numpy()),
-            "wrong": digest(Error().each(outputs, labels.long(), {}).bool().numpy()),
+            "wrong": digest(Error().each(outputs, every.long(), {}).bool().numpy()),
         }
     return found
 

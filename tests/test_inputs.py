@@ -226,7 +226,7 @@ def test_intervals_are_held_to_a_constant(smoke_store: SmokeStore) -> None:
 
     assert np.allclose(BesideConstant().of(bare), bare["test_error"] / (129 / 512))
     assert {verdict.claim.name for verdict in INTERVALS.judge(runs)} == {*"PKF1S"}
-    assert len(INTERVALS.tables["methods"](runs)) == 10
+    assert len(INTERVALS.tables["methods"](runs)) == 12
 
 
 def test_the_table_of_methods(table: pl.DataFrame) -> None:

@@ -42,6 +42,7 @@ from petridish.models import (
     Seeded,
     Signs,
     Sine,
+    SmoothedTruncatedReLU,
     Sparse,
     Stacked,
     SymmetricSigns,
@@ -84,6 +85,7 @@ ALL_MODELS: list[Any] = [
     MLP(2, activation=Sine(3, 0.5), output="sum"),
     MLP(3, (2,), output="sum"),
     MLP(5, activation=TruncatedReLU(), output="linear"),
+    MLP(5, activation=SmoothedTruncatedReLU(0.5), output="linear"),
     PolyNet(3),
     DisjointPolyNet(4),
     ParityTransformer(8, 2, 3),
@@ -209,9 +211,16 @@ def plain_activation(activation: Any) -> Callable[[Any], Any]:
         inside = np.interp(z, points, heights)
         return np.where(z < -k, heights[0] + left, np.where(z > k, 1 + right, inside))
 
+    def smoothed(z: Any) -> Any:  # by a sum over the noise
+        noise = np.linspace(-8, 8, 40_001)
+        weights = np.exp(-(noise**2) / 2)
+        drawn = np.clip(np.asarray(z)[..., None] + 0.5 * noise, 0, 1)
+        return drawn @ weights / weights.sum()
+
     functions: dict[type, Callable[[Any], Any]] = {
         ReLU: lambda z: np.maximum(z, 0),
         TruncatedReLU: lambda z: np.clip(z, 0, 1),
+        SmoothedTruncatedReLU: smoothed,
         Identity: lambda z: z,
         Power: lambda z: z**k,
         Zigzag: zigzag,

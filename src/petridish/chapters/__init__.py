@@ -18,6 +18,8 @@ from petridish.chapters.induction.experiments import PHASES
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.intervals import INTERVALS
+from petridish.chapters.inputs.lemmas import LEMMAS
+from petridish.chapters.inputs.planes import PLANES
 from petridish.chapters.pareto.experiments.findings import FINDINGS
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
@@ -38,7 +40,7 @@ HIDDEN = (
     *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
-INPUTS = (METHODS, INTERVALS, CENTRES)
+INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, LEMMAS)
 PILOTS = (PHASES, SAMPLES)
 """The first experiments of chapters that are not complete, at smoke scale alone."""
 EXPERIMENTS: dict[str, Experiment] = {

@@ -8,6 +8,7 @@ from petridish.models.activations import (
     Power,
     ReLU,
     Sine,
+    SmoothedTruncatedReLU,
     TruncatedReLU,
     Zigzag,
 )
@@ -41,6 +42,7 @@ ACTIVATIONS: dict[str, type] = {
     for a in (
         *(ReLU, Power, Identity, Zigzag, Oscillating, InfiniteZigzag, Sine),
         TruncatedReLU,
+        SmoothedTruncatedReLU,
     )
 }
 INITS: dict[str, type] = {
@@ -96,6 +98,7 @@ __all__ = [
     "Seeded",
     "Signs",
     "Sine",
+    "SmoothedTruncatedReLU",
     "Sparse",
     "Stacked",
     "SymmetricSigns",

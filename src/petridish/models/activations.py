@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from petridish.errors import check_whole
+from petridish.errors import UserError, check_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,6 +54,38 @@ class TruncatedReLU:
         from torch.nn.functional import hardtanh
 
         return hardtanh(z, 0.0, 1.0)  # with the slope 0 at both corners
+
+
+@dataclass(frozen=True)
+class SmoothedTruncatedReLU:
+    """E min(max(z + ξ, 0), 1) for ξ ~ N(0, noise²): the paper's smoothing in closed form [FL §3.1].
+
+    With g(z) = z Φ(z/s) + s φ(z/s), the mean of max(z + ξ, 0), it is g(z) − g(z − 1). Its slope is
+    the probability that a neuron is open, Φ((1 − z)/s) − Φ(−z/s).
+    """
+
+    name: ClassVar[str] = "smoothed_truncated_relu"
+
+    noise: float
+
+    def __post_init__(self) -> None:
+        noise = float(self.noise)
+        if not 0 < noise < math.inf:
+            raise UserError(
+                f"SmoothedTruncatedReLU: noise={self.noise}. Give a positive standard deviation, "
+                "or TruncatedReLU() without noise."
+            )
+        object.__setattr__(self, "noise", noise)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the activation."""
+        return self._rectified(z) - self._rectified(z - 1)
+
+    def _rectified(self, z: Tensor) -> Tensor:
+        import torch
+
+        density = (-0.5 * (z / self.noise).square()).exp() / math.sqrt(2 * math.pi)
+        return z * torch.special.ndtr(z / self.noise) + self.noise * density
 
 
 class Power(_OfDegree):

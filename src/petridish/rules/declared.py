@@ -235,4 +235,6 @@ def columns_of_run(spec: RunSpec) -> set[str]:
         names = ["step", "train_loss", *(metric.column for metric in spec.curve_metrics)]
         names += [gauge.label for gauge in evaluation.gauges]
         found |= {f"curve.{name}" for name in names}
+        # Whether an instrument returns a number or an array is known once it has been read.
+        found |= {f"array.{gauge.label}" for gauge in evaluation.gauges}
     return found | ({"weights", "weights.of"} if evaluation.weights else set())

@@ -21,6 +21,7 @@ from petridish.training import (
     Loss,
     MeanOfExamples,
     Metric,
+    ReadsUnlabelled,
     RunSpec,
     Silent,
     load_engine,
@@ -77,7 +78,7 @@ def check_loss(loss: Loss, domain: Domain) -> None:
         f"{name}: the loss of one run depends on the outputs of another. Take no means over "
         "axis 0.",
     )
-    if isinstance(domain.target, Classes):
+    if isinstance(domain.target, Classes) and not isinstance(loss, ReadsUnlabelled):
         some = labels.clone()
         some[:, 0] = -1
         moved = outputs.detach().clone()

@@ -40,12 +40,14 @@ from petridish.training.keys import (
 )
 from petridish.training.losses import (
     LOSSES,
+    BalancedOnUnlabelled,
     Correlation,
     CrossEntropy,
     Hinge,
     Logistic,
     Loss,
     MeanOfExamples,
+    ReadsUnlabelled,
     Square,
 )
 from petridish.training.metrics import (
@@ -78,6 +80,14 @@ from petridish.training.spec import RunSpec
 from petridish.training.taking_over import From
 from petridish.training.taught import Taught
 from petridish.training.tickets import Ticket
+from petridish.training.weight_probes import (
+    FilterWeights,
+    LargestClass,
+    OpenMargins,
+    PatternGradient,
+    RelativeMovement,
+    WeightClusters,
+)
 from petridish.values import plain
 
 __all__ = [
@@ -98,6 +108,7 @@ __all__ = [
     "AdamW",
     "AttentionMap",
     "BackAttention",
+    "BalancedOnUnlabelled",
     "Below",
     "CentreCosine",
     "ClsAttention",
@@ -112,6 +123,7 @@ __all__ = [
     "Error",
     "Evaluation",
     "FeaturePower",
+    "FilterWeights",
     "FirstLayerMovement",
     "FirstLayerWeights",
     "FourierGap",
@@ -121,6 +133,7 @@ __all__ = [
     "Hinge",
     "Instrument",
     "IrrelevantWeight",
+    "LargestClass",
     "LinearProbe",
     "Logistic",
     "Loss",
@@ -135,11 +148,15 @@ __all__ = [
     "NormPower",
     "NormalisedMargin",
     "OneHypothesis",
+    "OpenMargins",
     "Outcome",
+    "PatternGradient",
     "PatternRatio",
     "Piece",
     "PopulationGradient",
     "Reading",
+    "ReadsUnlabelled",
+    "RelativeMovement",
     "RelevantLead",
     "RelevantWeight",
     "RunRecord",
@@ -153,6 +170,7 @@ __all__ = [
     "Taught",
     "Ticket",
     "Training",
+    "WeightClusters",
     "cell_text",
     "choose_engine",
     "ended",

@@ -28,6 +28,14 @@ from petridish.training.population_gradient import (
 )
 from petridish.training.probes import CentreCosine, LinearProbe, PatternRatio
 from petridish.training.readings import Instrument, Reading
+from petridish.training.weight_probes import (
+    FilterWeights,
+    LargestClass,
+    OpenMargins,
+    PatternGradient,
+    RelativeMovement,
+    WeightClusters,
+)
 from petridish.values import Gone
 
 if TYPE_CHECKING:
@@ -332,6 +340,8 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
         *(RelevantLead, FirstLayerWeights, FourierGap, PopulationGradient),
         *(NormalisedMargin, FeaturePower),
         *(DirectionCosine, LinearProbe, PatternRatio, CentreCosine),
+        *(WeightClusters, PatternGradient, OpenMargins, RelativeMovement, LargestClass),
+        FilterWeights,
         *(BackAttention, AttentionMap, StrategyLoss, ClsAttention, ClsAttentionMap),
     )
 }

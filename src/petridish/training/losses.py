@@ -41,6 +41,14 @@ class Loss(Hashable, Protocol):
         """Return the loss of each run, shape (run,)."""
 
 
+class ReadsUnlabelled(ABC):
+    """A loss whose value depends on examples without a label too (−1), as others' does not."""
+
+    @abstractmethod
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each run, shape (run,)."""
+
+
 class MeanOfExamples(ABC):
     """A loss that is the mean over the labelled examples of a batch."""
 
@@ -219,6 +227,63 @@ class CrossEntropy(MeanOfExamples):
         return total / counted.where(counted > 0, 1.0)
 
 
+@dataclass(frozen=True)
+class BalancedOnUnlabelled(ReadsUnlabelled):
+    r"""Cross-entropy of the labelled examples of a batch, plus strength · R of the others.
+
+    R = R₁ + λ R₂ [FL (291)–(293)]: with p the probabilities of an unlabelled example,
+    R₁ = Σ_j p̄_j ln p̄_j of their mean p̄ over the batch, least where all classes are equally
+    frequent, and R₂ the mean entropy −Σ_j p_j ln p_j of single examples, least where each is
+    certain. The text prints R₁ as a mean over the whole of U; in a batch it is that of the batch.
+    Without unlabelled examples R is 0.
+
+    Attributes
+    ----------
+    strength : float
+        Of R beside the cross-entropy, which the text leaves at 1.
+    certainty : float
+        The text's λ, which it does not give.
+    """
+
+    name: ClassVar[str] = "balanced_on_unlabelled"
+
+    strength: float = 1.0
+    certainty: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("strength", "certainty"):
+            value = float(getattr(self, name))
+            if not 0 <= value < math.inf:
+                raise UserError(
+                    f"BalancedOnUnlabelled: {name}={value}. Give a finite number of at least 0."
+                )
+            object.__setattr__(self, name, value)
+
+    def n_outputs(self, domain: Domain) -> int:
+        """Return the number of classes."""
+        target = domain.target
+        if not isinstance(target, Classes) or target.positions is not None:
+            raise UserError(
+                f"The loss balanced_on_unlabelled needs one class per example, but the task has "
+                f"{target}. Use another loss."
+            )
+        return target.k
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each run, shape (run,)."""
+        labelled = CrossEntropy()(outputs, labels)
+        others = (labels < 0)[..., None]
+        counted = others.sum(dim=1).clamp(min=1)  # (run, 1)
+        logs = outputs.log_softmax(dim=-1)
+        p = logs.exp()
+        mean = (p * others).sum(dim=1) / counted  # (run, class)
+        # The slope of m ln m is infinite at 0: of a class that never appears, and of no examples.
+        mean = mean.where(others.any(dim=1), 1.0).clamp(min=1e-30)
+        balance = mean.xlogy(mean).sum(dim=-1)
+        entropy = -((p * logs) * others).sum(dim=(1, 2)) / counted.squeeze(-1)
+        return labelled + self.strength * (balance + self.certainty * entropy)
+
+
 @lru_cache(maxsize=16)  # asked at every step: they are copied to a device once
 def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.device) -> Tensor:
     """Return the weights of classes as a tensor."""
@@ -229,4 +294,6 @@ def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.devi
 
 TAKES_BITS = (Hinge, Square, Logistic, Correlation)
 """Losses that accept the labels of two classes as bytes, without −1."""
-LOSSES: dict[str, type] = {loss.name: loss for loss in (*TAKES_BITS, CrossEntropy)}
+LOSSES: dict[str, type] = {
+    loss.name: loss for loss in (*TAKES_BITS, CrossEntropy, BalancedOnUnlabelled)
+}

@@ -72,6 +72,10 @@ def intervals(
                 trained(none, schedule=CLASSIFIER, probe=True), seeds, RANDOM_RATES
             ),
             "no structure": seeded(trained(after(bare, two_steps(bare)[1])), seeds),
+            "kernel without structure": seeded(trained(tangent(bare), KERNEL_RATES[1]), seeds),
+            "random features without structure": seeded(
+                trained(bare, RANDOM_RATES[1], schedule=CLASSIFIER), seeds
+            ),
         }
     )
 

@@ -60,6 +60,42 @@ def _linear_error(spec: RunSpec) -> float:
 
 
 @dataclass(frozen=True)
+class ReadingAt(Measure):
+    """The reading of a curve at one step, less that at an earlier one if it is named.
+
+    NaN for a run that kept no such curve, or was not evaluated there.
+    """
+
+    curve: str
+    step: int
+    less: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that it reads."""
+        return "curve.step", f"curve.{self.curve}"
+
+    @property
+    def label(self) -> str:
+        """What is measured, in words."""
+        less = "" if self.less is None else f" minus that at step {self.less}"
+        return f"{self.curve} at step {self.step}{less}"
+
+    def of(self, table: pl.DataFrame) -> Floats:
+        """Return the number of every run."""
+        at = self._at(table, self.step)
+        return at if self.less is None else at - self._at(table, self.less)
+
+    def _at(self, table: pl.DataFrame, step: int) -> Floats:
+        found = []
+        for steps, values in table.select(*self.columns).iter_rows():
+            known = dict(zip(steps or (), values or (), strict=True))
+            value = known.get(step)
+            found.append(math.nan if value is None else float(value))
+        return np.array(found, np.float64)
+
+
+@dataclass(frozen=True)
 class CosineGap(Measure):
     """The largest cosine with Σ M_j minus `step_cosine`, what a forgetting step leaves.
 

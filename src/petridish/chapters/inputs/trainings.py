@@ -19,12 +19,13 @@ from petridish.models import (
     TruncatedReLU,
 )
 from petridish.sweeps import Sweep
-from petridish.tasks import Dictionary
+from petridish.tasks import Dictionary, HiddenLabels
 from petridish.training import (
     Data,
     DirectionCosine,
     Evaluation,
     From,
+    Instrument,
     LinearProbe,
     PatternRatio,
     Piece,
@@ -40,15 +41,18 @@ FIRST_STEPS = (("layer1.weight", 1.0), ("*", 0.0))
 ALONG = (DirectionCosine(), DirectionCosine("either"), PatternRatio())
 
 
-def paper_start(task: Dictionary, *, zero: bool = False) -> Paired:
+Patterned = Dictionary | HiddenLabels
+
+
+def paper_start(task: Patterned, *, zero: bool = False) -> Paired:
     """Return the start of FL §3.1: pairs of neurons that cancel.
 
     σ_w = 1/k, σ_b = 1/k² and σ_a = σ²/(γk²); with `zero` all weights are 0. Without structure γ is
     that of the structured inputs: networks that are compared start alike.
     """
     k = task.k
-    beyond = task.d - task.patterns if task.space == "patterns" else 0
-    first: Init = Projected(1 / k, beyond) if task.space == "patterns" else Normal(1 / k)
+    known = isinstance(task, Dictionary) and task.space == "patterns"
+    first: Init = Projected(1 / k, task.d - task.patterns) if known else Normal(1 / k)
     return Paired(
         ByName(
             (
@@ -60,27 +64,32 @@ def paper_start(task: Dictionary, *, zero: bool = False) -> Paired:
     )
 
 
-def correlation_of(task: Dictionary) -> float:
-    """Return γ; of a parity without structure, the γ that it would have with it."""
+def correlation_of(task: Patterned) -> float:
+    """Return γ; of a parity without structure, the γ that it would have with it.
+
+    Of `HiddenLabels` its patterns have one each, about 1/(2 √(2v)) for v vectors of each label.
+    """
+    if isinstance(task, HiddenLabels):
+        return 1 / (2 * sqrt(2 * task.vectors))
     return task.correlation or (1 - task.background) / 2
 
 
-def output_scale(task: Dictionary) -> float:
+def output_scale(task: Patterned) -> float:
     """Return the paper's largest σ_a = σ²/(γk²)."""
     return task.variance / (correlation_of(task) * task.k**2)
 
 
-def first_rate(task: Dictionary, width: int) -> float:
+def first_rate(task: Patterned, width: int) -> float:
     """Return the paper's η⁽¹⁾ = γ²σ/(km³) for 2m neurons."""
     return correlation_of(task) ** 2 * sqrt(task.variance) / (task.k * (width / 2) ** 3)
 
 
-def second_rate(task: Dictionary) -> float:
+def second_rate(task: Patterned) -> float:
     """Return 7.2 σ/(σ_a γ √k), which is ours: the paper's 1 leaves a linear classifier."""
     return 7.2 * sqrt(task.variance) / (output_scale(task) * correlation_of(task) * sqrt(task.k))
 
 
-def start(task: Dictionary, *, m: int, width: int, n_test: int, zero: bool = False) -> RunSpec:
+def start(task: Patterned, *, m: int, width: int, n_test: int, zero: bool = False) -> RunSpec:
     """Return the network before training."""
     return RunSpec(
         task=task,
@@ -107,6 +116,26 @@ def forgetting(run: RunSpec, rate: float) -> RunSpec:
     step = Piece(rate=FIRST_STEPS, keep=(("layer1.weight", 0.0), ("*", 1.0)))
     training = replace(run.training, learning_rate=rate, schedule=Schedule((step,)))
     return replace(run, training=training)
+
+
+def both_steps(run: RunSpec, first: float, second: float, *watched: Instrument) -> RunSpec:
+    """Take both steps in one run, which is watched at its start and after each.
+
+    Like `forgetting` twice, without the rounding to float32 where a run goes on from another.
+    """
+    pieces = [
+        Piece(
+            step,
+            rate=(("layer1.weight", rate), ("*", 0.0)),
+            keep=(("layer1.weight", 0.0), ("*", 1.0)),
+        )
+        for step, rate in enumerate((first, second))
+    ]
+    training = replace(
+        run.training, learning_rate=1.0, steps=len(pieces), schedule=Schedule(tuple(pieces))
+    )
+    seen = Evaluation(every=1, curves=True, fitted_error=None, instruments=watched)
+    return replace(run, training=training, evaluation=seen)
 
 
 def decaying(run: RunSpec, rate: float) -> RunSpec:

@@ -40,6 +40,65 @@ def step_cosine(
     return 1.0 / sqrt(1 + noise / (n * k * correlation**2))
 
 
+def open_probability(bias: float, noise: float) -> float:
+    """Return β = Pr[b + ξ ∈ (0, 1)] for ξ ~ N(0, noise²) [FL Lemma 20]; without noise, 0 or 1.
+
+    In the second step, where first-layer weights are tiny, a neuron's T_j is βγ/σ for j in A.
+    """
+    require(noise >= 0, f"open_probability: noise={noise}. Give a number of at least 0.")
+    if noise == 0:
+        return float(0 < bias < 1)
+    from scipy.special import ndtr
+
+    return float(ndtr((1 - bias) / noise) - ndtr(-bias / noise))
+
+
+def later_movement_bound(
+    steps: int, rate: float, output: float, *, decay: float = 0.0, weight: float = 0.0
+) -> float:
+    """Return 2tηλ ‖w‖ + η²t² + ηt|a|, which no neuron's weights move beyond in t steps [Lemma 24].
+
+    For a hinge loss on inputs whose mean length is at most 1, as FL's are, and λ decaying by λ‖θ‖²:
+    a grows by at most η per step, and w by at most η|a|. The text's (265) has t|a| in the place of
+    ηt|a|, which is larger.
+
+    Parameters
+    ----------
+    steps : int
+        t, counted from the features of step two.
+    rate, decay : float
+        η and λ.
+    output, weight : float
+        |a| and ‖w‖ of the neuron after step two.
+    """
+    require(
+        steps >= 0 and min(rate, abs(output), decay, weight) >= 0,
+        f"later_movement_bound: steps={steps}, rate={rate}, decay={decay}, weight={weight}. Give "
+        "numbers of at least 0.",
+    )
+    return 2 * steps * rate * decay * weight + (rate * steps) ** 2 + rate * steps * abs(output)
+
+
+def schedule_bound(k: int, neurons: int, steps: int) -> float:
+    """Return k⁸/m^⅔ + k³T/m² + k²m^⅔/T, the loss of Theorems 1 and 26 with a constant of 1.
+
+    The text has O(·), for 2m neurons and some t ≤ T. A hinge loss of 1 is that of the zero
+    function: with k = 5, m = 300 and T = 600 the bound is 8700, and it is below 1 only for m beyond
+    k¹², here 2.4 · 10⁸.
+
+    Parameters
+    ----------
+    k, neurons, steps : int
+        Relevant patterns, the text's m (half of the neurons), and T.
+    """
+    require(
+        min(k, neurons, steps) >= 1,
+        f"schedule_bound: k={k}, neurons={neurons}, steps={steps}. Give numbers of at least 1.",
+    )
+    root = float(neurons) ** (2 / 3)
+    return float(k**8 / root + k**3 * steps / neurons**2 + k**2 * root / steps)
+
+
 def best_linear_error(k: int, share: float) -> float:
     """Return the error of the best threshold rule of a linear function of φ_A, parity labels.
 
