@@ -26,7 +26,6 @@ from petridish import SparseMLPClassifier, SparseMLPRegressor
 from petridish.chapters import EXPERIMENTS
 from petridish.choices import describe
 from petridish.compare.splits import divide
-from petridish.errors import UserError
 from petridish.models import (
     MLP,
     AttentionOnly,
@@ -39,7 +38,7 @@ from petridish.models import (
 )
 from petridish.publish.records import read_record, read_sweep
 from petridish.seeds import Streams
-from petridish.tasks import BiasedAnd, Dictionary, GroupProduct, MarkovChains, SparseParity
+from petridish.tasks import BiasedAnd, GroupProduct, MarkovChains, SparseParity
 from petridish.training import (
     ENGINES,
     INSTRUMENTS,
@@ -49,15 +48,12 @@ from petridish.training import (
     ClsAttention,
     ClsAttentionMap,
     CrossEntropy,
-    Data,
     Error,
     Evaluation,
-    Instrument,
     ReadsUnlabelled,
     RunSpec,
     Silent,
     StrategyLoss,
-    Training,
     cell_text,
     flat,
     load_engine,
@@ -67,6 +63,7 @@ from petridish.training.data import batch_indices, initial_weights, test_example
 from petridish.values import known_classes, plain
 from tests.agreement import differences
 from tests.domains import bits
+from tests.pattern_runs import OF_PATTERNS, PATTERNED, refuses
 from tests.test_engines import SPECS, on_group, spec_of
 from tests.test_models import ALL_INITS, fits
 from tests.test_tasks import ALL_TASKS
@@ -207,24 +204,6 @@ def of_run(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-PATTERNED = RunSpec(
-    task=Dictionary(7, 5, 3),
-    data=Data(m=16, n_test=50),
-    model=MLP(6),
-    training=Training(target_error=None),
-)
-OF_PATTERNS = {"pattern_gradient": ("dictionary",), "open_margins": ("model mlp(6)", "dictionary")}
-MAY_REFUSE = ("open_margins", "filter_weights", "largest_class")
-
-
-def _refuses(instrument: Instrument, spec: RunSpec) -> bool:
-    try:
-        instrument.check(spec)
-    except UserError:
-        return True
-    return False
-
-
 def readings() -> dict[str, Any]:
     """Return what each instrument reads off runs that it fits, at their start and after a step."""
     found: dict[str, Any] = {}
@@ -235,7 +214,7 @@ def readings() -> dict[str, Any]:
         named = ("chains",) if name in of_attention else ("cls",) if name in of_cls else usual
         for run in OF_PATTERNS.get(name, named):
             spec = CLS if run == "cls" else RUNS.get(run, PATTERNED)
-            if name in MAY_REFUSE and _refuses(INSTRUMENTS[name](), spec):
+            if refuses(INSTRUMENTS[name](), spec):
                 continue
             short = replace(
                 spec,

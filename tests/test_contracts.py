@@ -226,11 +226,20 @@ def test_metrics(run: str, metric: Any) -> None:
     check_metric(metric, RUNS[run])
 
 
-@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - {i.name for i in (*OF_CHAINS, *OF_CLS)}))
+OF_OTHERS = {i.name for i in (*OF_CHAINS, *OF_CLS)} | {"pattern_gradient", "open_margins"}
+
+
+@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - OF_OTHERS))
 def test_instruments(name: str) -> None:
     """On a parity and on a group, where each reads something."""
     check_instrument(INSTRUMENTS[name](), RUNS["parity"])
     check_instrument(INSTRUMENTS[name](), short_run(GroupProduct("Z5"), Homogeneous(6)))
+
+
+@pytest.mark.parametrize("name", ["pattern_gradient", "open_margins"])
+def test_instruments_of_margins(name: str) -> None:
+    """Of one output and a sample; gradients of a dictionary with irrelevant patterns."""
+    check_instrument(INSTRUMENTS[name](), short_run(Dictionary(7, 5, 3), MLP(6), Hinge()))
 
 
 @pytest.mark.parametrize("instrument", [Mixed(), Mixed(at=(0, 3)), Movement("output.*")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from petridish.chapters.inputs.trainings import both_steps, forgetting, start
 from petridish.errors import UserError
 from petridish.models import SmoothedTruncatedReLU
 from petridish.store import Store
+from petridish.sweeps import Arms
 from petridish.sweeps.arms import arm
 from petridish.tasks import Dictionary
 from petridish.theory.inputs.steps import later_movement_bound, open_probability, schedule_bound
@@ -32,7 +34,7 @@ def test_the_numbers_of_a_run_by_hand(table: pl.DataFrame) -> None:
     unit, noise = 0.25 / math.sqrt(5), 3**-1.5
     for step in (0, 1):
         of = {
-            stat: PatternStat(step, stat).of(runs)  # type: ignore[arg-type]
+            stat: PatternStat(step, stat).of(runs)
             for stat in ("mean", "deviation", "background", "in front")
         }
         for run, kept in enumerate(runs["array.pattern_gradient"]):
@@ -64,8 +66,6 @@ def test_the_smoke_runs_show_what_they_must(table: pl.DataFrame) -> None:
 def test_both_steps_in_one_run_are_two_runs() -> None:
     """The weights agree to float32's rounding, in which a run hands them on."""
     run = start(Dictionary(8, 6, 3), m=60, width=8, n_test=40)
-    from dataclasses import replace
-
     apart = forgetting(replace(run, init=From(forgetting(run, 0.5))), 2.0)
     together = both_steps(run, 0.5, 2.0, Movement())
 
@@ -106,8 +106,11 @@ def test_bounds_of_what_follows() -> None:
 
 def test_a_neuron_moves_no_further_than_its_bound(table: pl.DataFrame) -> None:
     """In the run that follows two steps, neuron by neuron; inputs have a mean length below 1."""
-    later = next(iter(LEMMAS.sweep("smoke")["later"].specs()))  # type: ignore[index]
-    before, after = (ended(spec) for spec in (later.init.parent(later), later))  # type: ignore[attr-defined]
+    arms = LEMMAS.sweep("smoke")
+    assert isinstance(arms, Arms)
+    later = next(iter(arms["later"].specs()))
+    assert isinstance(later.init, From)
+    before, after = (ended(spec) for spec in (later.init.parent(later), later))
     moved = np.linalg.norm(after["layer1.weight"] - before["layer1.weight"], axis=1)
     steps, rate = later.training.steps, later.training.learning_rate
     bounds = [later_movement_bound(steps, rate, abs(float(a))) for a in before["layer2.weight"][0]]

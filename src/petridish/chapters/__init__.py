@@ -17,6 +17,7 @@ from petridish.chapters.hidden.experiments import training_curves as hidden_curv
 from petridish.chapters.induction.experiments import PHASES
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
+from petridish.chapters.inputs.frontier import STRUCTURE
 from petridish.chapters.inputs.intervals import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
@@ -40,7 +41,7 @@ HIDDEN = (
     *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
-INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, LEMMAS)
+INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, LEMMAS, STRUCTURE)
 PILOTS = (PHASES, SAMPLES)
 """The first experiments of chapters that are not complete, at smoke scale alone."""
 EXPERIMENTS: dict[str, Experiment] = {

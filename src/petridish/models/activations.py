@@ -85,7 +85,8 @@ class SmoothedTruncatedReLU:
         import torch
 
         density = (-0.5 * (z / self.noise).square()).exp() / math.sqrt(2 * math.pi)
-        return z * torch.special.ndtr(z / self.noise) + self.noise * density
+        open_share: Tensor = torch.special.ndtr(z / self.noise)
+        return z * open_share + self.noise * density
 
 
 class Power(_OfDegree):

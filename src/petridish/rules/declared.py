@@ -44,6 +44,8 @@ def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> 
     if isinstance(rule, Rule):
         _check_arms(rule, sweep)
     named = {*columns_of(rule), *_columns_named(rule)} - {CELL}
+    # Whether an instrument returns numbers or arrays is known only once it has been read.
+    named = {f"curve.{n.removeprefix('array.')}" if n.startswith("array.") else n for n in named}
     missing, known = set(named), set[str]()
     for spec, _ in sweep.cells() if missing else ():
         found = columns_of_run(spec)
@@ -235,6 +237,4 @@ def columns_of_run(spec: RunSpec) -> set[str]:
         names = ["step", "train_loss", *(metric.column for metric in spec.curve_metrics)]
         names += [gauge.label for gauge in evaluation.gauges]
         found |= {f"curve.{name}" for name in names}
-        # Whether an instrument returns a number or an array is known once it has been read.
-        found |= {f"array.{gauge.label}" for gauge in evaluation.gauges}
     return found | ({"weights", "weights.of"} if evaluation.weights else set())

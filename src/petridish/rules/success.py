@@ -47,7 +47,7 @@ class FrontierShrinks(WithinStrata):
     within: tuple[str, ...] = ("init",)
     draws: int = 8_000
     best_over: tuple[str, ...] = ()
-    ends: tuple[str, str] | None = None
+    ends: tuple[Any, Any] | None = None
     at_least: Mapping[str, float] = field(default_factory=dict)
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.chapters.inputs.trainings import noise_of
 from petridish.figures.panels import framed
 from petridish.figures.style import BLUE, GREY, INK, NothingToDraw
-from petridish.models import MLP, SmoothedTruncatedReLU
+from petridish.models import MLP
 from petridish.rules.columns import reads
 from petridish.sweeps.arms import arm, arm_names
 from petridish.tasks import Dictionary
@@ -44,8 +45,7 @@ def gradients_of_neurons(table: pl.DataFrame, title: str) -> Any:
             task, model = spec.task, spec.model
             assert isinstance(task, Dictionary), "what the instrument reads"
             assert isinstance(model, MLP), "what the instrument reads"
-            smooth = isinstance(model.activation, SmoothedTruncatedReLU)
-            noise = model.activation.noise if smooth else 0.0  # type: ignore[union-attr]
+            noise = noise_of(model)
             unit = task.correlation / np.sqrt(task.variance)
             readings = np.reshape(run[GRADIENTS]["values"], run[GRADIENTS]["shape"])
             for step, (panel, rows) in enumerate(zip(column, readings[:2], strict=True), start=1):

@@ -14,6 +14,7 @@ from petridish.models import (
     Normal,
     Paired,
     Projected,
+    SmoothedTruncatedReLU,
     Tangent,
     TangentStart,
     TruncatedReLU,
@@ -62,6 +63,12 @@ def paper_start(task: Patterned, *, zero: bool = False) -> Paired:
             )
         )
     )
+
+
+def noise_of(model: MLP) -> float:
+    """Return the noise σ_ξ over which the activation is smoothed; 0 if it is not."""
+    activation = model.activation
+    return activation.noise if isinstance(activation, SmoothedTruncatedReLU) else 0.0
 
 
 def correlation_of(task: Patterned) -> float:
