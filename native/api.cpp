@@ -46,7 +46,9 @@ int32_t petridish_abi(void) { return PETRIDISH_ABI; }
 int64_t petridish_struct_size(int32_t index) {
     constexpr size_t SIZES[] = {sizeof(petridish_piece),   sizeof(petridish_stage),
                                 sizeof(petridish_spec),    sizeof(petridish_state),
-                                sizeof(petridish_factors), sizeof(petridish_attention_spec)};
+                                sizeof(petridish_factors), sizeof(petridish_descent),
+                                sizeof(petridish_attention_spec), sizeof(petridish_cls_spec),
+                                sizeof(petridish_batches)};
     constexpr int32_t COUNT = sizeof(SIZES) / sizeof(SIZES[0]);
     return index >= 0 && index < COUNT ? (int64_t)SIZES[index] : 0;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chains.h"
+#include "descent.h"
 #include "flush.h"
 #include "petridish.h"
 
@@ -14,24 +15,17 @@ namespace petridish {
 
 namespace {
 
-const Attention* const SETS[] = {
-#if defined(__x86_64__)
-    &ATTENTION_AVX512, &ATTENTION_AVX2,
-#endif
-    &ATTENTION_PORTABLE};
-
-// Memory on a cache line.
-class Memory {
-   public:
-    explicit Memory(size_t bytes) : lines_(bytes / 64 + 1) {}
-    char* get() { return reinterpret_cast<char*>(lines_.data()); }
-
-   private:
-    struct alignas(64) Line {
-        char bytes[64];
-    };
-    std::vector<Line> lines_;
-};
+// Numbers of each parameter.
+std::vector<int64_t> parts_of(const AttentionShape& shape) {
+    const int64_t d = shape.d, square = shape.heads * d * d;
+    std::vector<int64_t> parts = {d * shape.states};
+    for (int layer = 0; layer < shape.layers; ++layer) {
+        parts.push_back(shape.heads * d * shape.length);
+        parts.insert(parts.end(), 3, square);
+    }
+    parts.push_back(d * shape.states);
+    return parts;
+}
 
 class AttentionRun {
    public:
@@ -44,15 +38,7 @@ class AttentionRun {
           memory_(kernels.bytes(shape_, true)),
           weights_(weights, weights + shape_.size()),
           gradient_(weights_.size()),
-          first_(weights_.size()),
-          second_(weights_.size()) {
-        const int64_t d = spec.d, square = (int64_t)spec.heads * d * d;
-        parts_.push_back(d * spec.states);
-        for (int layer = 0; layer < spec.layers; ++layer) {
-            parts_.push_back((int64_t)spec.heads * d * spec.length);
-            parts_.insert(parts_.end(), 3, square);
-        }
-        parts_.push_back(d * spec.states);
+          descent_(spec.descent, parts_of(shape_), kernels) {
         if (spec.draws) {
             tokens_.resize((size_t)(spec.batch_size * spec.length));
             labels_.resize(tokens_.size());
@@ -120,39 +106,10 @@ class AttentionRun {
     double end() {
         next_ = 0;
         const double loss = kernels_.finish(memory_.get(), gradient_.data()) / (double)counted_;
-        descend();
+        descent_.step(gradient_.data(), weights_.data());
         ++step_;
         diverged_ = !(std::fabs(loss) <= std::numeric_limits<float>::max());
         return loss;
-    }
-
-    void descend() {
-        const petridish_factors* now = &spec_.pieces[0];
-        for (int64_t k = 1; k < spec_.n_pieces; ++k)
-            if (spec_.pieces[k].start <= step_) now = &spec_.pieces[k];
-        power1_ *= spec_.beta1, power2_ *= spec_.beta2;
-        OptimiserStep step = {};
-        step.kind = spec_.optimiser;
-        step.momentum = (float)spec_.momentum;
-        step.beta1 = (float)spec_.beta1, step.beta2 = (float)spec_.beta2;
-        step.epsilon = (float)spec_.epsilon;
-        step.mean_share = (float)(1 - power1_), step.square_share = (float)std::sqrt(1 - power2_);
-        step.gradient_scale = scale();
-        int64_t at = 0;
-        for (size_t part = 0; part < parts_.size(); at += parts_[part++]) {
-            step.rate = now->rate[part], step.decay = now->decay[part];
-            step.keep = now->keep[part];
-            kernels_.update(step, parts_[part], weights_.data() + at, gradient_.data() + at,
-                            first_.data() + at, second_.data() + at);
-        }
-    }
-
-    // What shortens the gradient to the length allowed; the 1e-6 is PyTorch's.
-    float scale() const {
-        if (spec_.clip <= 0) return 1;
-        double square = 0;
-        for (float g : gradient_) square += (double)g * g;
-        return (float)std::min(1.0, spec_.clip / (std::sqrt(square) + 1e-6));
     }
 
     petridish_attention_spec spec_;
@@ -160,12 +117,11 @@ class AttentionRun {
     AttentionShape shape_;
     Chains chains_;
     Memory memory_;
-    std::vector<float> weights_, gradient_, first_, second_;
-    std::vector<int64_t> parts_;  // numbers of each parameter
+    std::vector<float> weights_, gradient_;
+    Descent descent_;
     std::vector<uint8_t> tokens_, labels_;
     int64_t step_ = 0, next_ = 0;  // the sequence of the batch that comes next; 0 between steps
     int64_t counted_ = 0;          // labels of the batch
-    double power1_ = 1, power2_ = 1;
     bool diverged_ = false;
 };
 
@@ -184,7 +140,7 @@ petridish_attention* petridish_attention_begin(const petridish_attention_spec* s
                                                const float* weights) {
     if (!petridish_isa_runs(isa)) return nullptr;
     try {
-        return new petridish_attention{AttentionRun(*spec, *petridish::SETS[isa], weights)};
+        return new petridish_attention{AttentionRun(*spec, *petridish::ATTENTION_SETS[isa], weights)};
     } catch (...) {  // short of memory
         return nullptr;
     }

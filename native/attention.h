@@ -25,7 +25,9 @@ struct AttentionShape {
 // One step of an optimiser on some parameters: w ← keep w − …
 struct OptimiserStep {
     int32_t kind;  // petridish_optimiser
-    float rate, decay, keep, momentum, beta1, beta2, epsilon;
+    float rate, decay, keep, momentum, epsilon;
+    float shrink;                    // 1 − rate · decay
+    float beta2, rest1, rest2;       // rests are 1 − β, rounded once
     float mean_share, square_share;  // 1 − β1^t, √(1 − β2^t)
     float gradient_scale;            // by which clipping shortens the gradient
 };

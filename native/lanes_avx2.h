@@ -35,6 +35,11 @@ struct Where {
     static constexpr int KEPT = 8;
     __m256 value;
     static Where load(const Kept* p) { return {_mm256_loadu_ps((const float*)p)}; }
+    static Where of(uint32_t bits) {  // one bit for each lane
+        const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        const __m256i all = _mm256_set1_epi32((int)bits);
+        return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(all, each), each))};
+    }
 };
 
 // The tokens of one place, in each lane.
@@ -51,6 +56,11 @@ inline Lanes add_where(Where where, Lanes a, Lanes b) {
 }
 inline Lanes choose(Where where, Lanes otherwise, Lanes then) {
     return {_mm256_blendv_ps(otherwise.value, then.value, where.value)};
+}
+
+// Where a number is above 0.
+inline Where positive(Lanes x) {
+    return {_mm256_cmp_ps(x.value, _mm256_setzero_ps(), _CMP_GT_OQ)};
 }
 
 // table[token] in each lane, of a table of 16 numbers.
@@ -80,6 +90,24 @@ inline void split(Lanes x, Lanes& m_minus_one, Lanes& e) {
 }
 
 inline Lanes square_root(Lanes x) { return {_mm256_sqrt_ps(x.value)}; }
+
+// 16 numbers, as many vectors as that takes, in a fixed tree: k with k + 8, then + 4, + 2, + 1.
+inline float sum_of_sixteen(const Lanes* x) {
+    const __m256 eight = _mm256_add_ps(x[0].value, x[1].value);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// One bit for each of 16 numbers: whether it is below a bound.
+inline uint32_t below(const uint16_t* numbers, uint16_t bound) {
+    const __m256i x = _mm256_loadu_si256((const __m256i*)numbers);
+    const __m256i least = _mm256_max_epu16(x, _mm256_set1_epi16((short)bound));
+    const __m256i not_below = _mm256_cmpeq_epi16(least, x);
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(not_below),
+                                          _mm256_extracti128_si256(not_below, 1));
+    return (uint32_t)_mm_movemask_epi8(bytes) ^ 0xFFFFu;
+}
 
 }  // namespace
 }  // namespace petridish

@@ -35,6 +35,7 @@ struct Where {
     static constexpr int KEPT = 1;
     __mmask16 value;
     static Where load(const Kept* p) { return {*p}; }
+    static Where of(uint32_t bits) { return {(__mmask16)bits}; }  // one bit for each lane
 };
 
 // The tokens of one place, in each lane.
@@ -51,6 +52,11 @@ inline Lanes add_where(Where where, Lanes a, Lanes b) {
 }
 inline Lanes choose(Where where, Lanes otherwise, Lanes then) {
     return {_mm512_mask_mov_ps(otherwise.value, where.value, then.value)};
+}
+
+// Where a number is above 0.
+inline Where positive(Lanes x) {
+    return {_mm512_cmp_ps_mask(x.value, _mm512_setzero_ps(), _CMP_GT_OQ)};
 }
 
 // table[token] in each lane, of a table of 16 numbers.
@@ -74,6 +80,21 @@ inline void split(Lanes x, Lanes& m_minus_one, Lanes& e) {
 }
 
 inline Lanes square_root(Lanes x) { return {_mm512_sqrt_ps(x.value)}; }
+
+// 16 numbers, as many vectors as that takes, in a fixed tree: k with k + 8, then + 4, + 2, + 1.
+inline float sum_of_sixteen(const Lanes* x) {
+    const __m256 high = _mm512_extractf32x8_ps(x->value, 1);
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x->value), high);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// One bit for each of 16 numbers: whether it is below a bound.
+inline uint32_t below(const uint16_t* numbers, uint16_t bound) {
+    return _mm256_cmplt_epu16_mask(_mm256_loadu_si256((const __m256i*)numbers),
+                                   _mm256_set1_epi16((short)bound));
+}
 
 }  // namespace
 }  // namespace petridish

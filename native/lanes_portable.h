@@ -46,6 +46,11 @@ struct Where {
     static constexpr int KEPT = 4;
     Lanes::Bits value;
     static Where load(const Kept* p) { return {Lanes::Bits{p[0], p[1], p[2], p[3]}}; }
+    static Where of(uint32_t bits) {  // one bit for each lane
+        const int32_t all = (int32_t)bits;
+        const Lanes::Bits each = {1, 2, 4, 8};
+        return {(Lanes::Bits{all, all, all, all} & each) == each};
+    }
 };
 
 // The tokens of one place, in each lane.
@@ -64,6 +69,9 @@ inline Lanes choose(Where where, Lanes otherwise, Lanes then) {
     return {(Lanes::Four)(((Lanes::Bits)then.value & where.value) |
                           ((Lanes::Bits)otherwise.value & ~where.value))};
 }
+
+// Where a number is above 0.
+inline Where positive(Lanes x) { return {(Lanes::Bits)(x.value > 0.0f)}; }
 
 // table[token] in each lane, of a table of 16 numbers.
 template <int STATES>
@@ -103,6 +111,19 @@ inline Lanes square_root(Lanes x) {
     Lanes out;
     for (int k = 0; k < Lanes::COUNT; ++k) out.value[k] = __builtin_sqrtf(x.value[k]);
     return out;
+}
+
+// 16 numbers, as many vectors as that takes, in a fixed tree: k with k + 8, then + 4, + 2, + 1.
+inline float sum_of_sixteen(const Lanes* x) {
+    const Lanes four = (x[0] + x[2]) + (x[1] + x[3]);
+    return (four.value[0] + four.value[2]) + (four.value[1] + four.value[3]);
+}
+
+// One bit for each of 16 numbers: whether it is below a bound.
+inline uint32_t below(const uint16_t* numbers, uint16_t bound) {
+    uint32_t bits = 0;
+    for (int k = 0; k < 16; ++k) bits |= (uint32_t)(numbers[k] < bound) << k;
+    return bits;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 5
+#define PETRIDISH_ABI 6
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -142,14 +142,19 @@ struct petridish_factors {
     const float* keep;  // of the old value in an update
 };
 
-struct petridish_attention_spec {
-    int32_t states, length, d, heads, layers;  // at most 16, 512, 64, 4, 3
-    int32_t optimiser;
-    int64_t batch_size;
+// How weights follow their gradients.
+struct petridish_descent {
+    int64_t optimiser;
     double momentum, beta1, beta2, epsilon;
     double clip;  // the most that the norm of the gradient may be; 0: whatever it is
     int64_t n_pieces;
     const struct petridish_factors* pieces;  // the first starts at 0; kept by the caller
+};
+
+struct petridish_attention_spec {
+    int32_t states, length, d, heads, layers;  // at most 16, 512, 64, 4, 3
+    int64_t batch_size;
+    struct petridish_descent descent;
 
     // Fresh Markov chains, drawn as petridish/tasks/markov.py does; or none: batches are given.
     int32_t draws, one_row;  // one row for all states: independent tokens
@@ -182,6 +187,47 @@ PETRIDISH_API double petridish_attention_gradient(petridish_attention* run, cons
 // The tokens and labels of the examples start … start + count − 1 that the run draws; for tests.
 PETRIDISH_API void petridish_attention_draw(const petridish_attention* run, int64_t start,
                                             int64_t count, uint8_t* tokens, uint8_t* labels);
+
+// ---- a block with [CLS] (cls.h) ----------------------------------------------------------------
+
+struct petridish_cls_spec {
+    int32_t vocabulary, length, d, heads, outputs;  // at most 16, 4096, 256, 128, 16
+    int32_t drop_below;  // of 65536: a coordinate whose random lane is below it is dropped
+    double factor;       // of the others
+    int64_t batch_size;
+    struct petridish_descent descent;
+    uint64_t seed;
+    uint64_t keys[4];  // the streams of its four calls for random numbers (cls.h), hashed
+};
+
+// Where the batches of some steps are: row stride · step + i of the examples, or, if there are places,
+// row places[step batch_size + i]; there is no example where that is negative.
+struct petridish_batches {
+    const uint8_t* tokens;  // (examples, length)
+    const uint8_t* labels;  // (examples)
+    const int64_t* places;
+    int64_t stride;
+};
+
+typedef struct petridish_cls petridish_cls;
+
+// Begin with weights in the order of cls.h; null if memory is short.
+PETRIDISH_API petridish_cls* petridish_cls_begin(const struct petridish_cls_spec* spec, int32_t isa,
+                                                 const float* weights);
+PETRIDISH_API void petridish_cls_end(petridish_cls* run);
+
+// Go on for about `work` pairs of an example and a token, as petridish_attention_advance does.
+PETRIDISH_API int64_t petridish_cls_advance(petridish_cls* run, int64_t work, int64_t steps,
+                                            const struct petridish_batches* batches,
+                                            double* losses);
+PETRIDISH_API void petridish_cls_weights(const petridish_cls* run, float* weights);
+// The outputs (count, outputs) on `count` examples, without dropout.
+PETRIDISH_API void petridish_cls_outputs(petridish_cls* run, const uint8_t* tokens, int64_t count,
+                                         float* outputs);
+// The loss of a batch and its gradient, with the dropout of a step, before clipping; for tests.
+PETRIDISH_API double petridish_cls_gradient(petridish_cls* run, int64_t step,
+                                            const struct petridish_batches* batches,
+                                            float* gradient);
 
 // Philox4x64-10 words start … start + count − 1 of the stream (seed, key); for tests.
 PETRIDISH_API void petridish_words(uint64_t seed, uint64_t key, int64_t start, int64_t count,

@@ -108,6 +108,15 @@ std::vector<unsigned char> outcome(const Case& c, int32_t isa) {
     return all;
 }
 
+// Append the bytes of numbers. What is no number is kept as such: its other bits are the processor's.
+template <class Numbers>
+void keep_bytes(std::vector<unsigned char>& all, Numbers values) {
+    for (auto& value : values)
+        if (value != value) value = -12345;
+    const auto* first = (const unsigned char*)values.data();
+    all.insert(all.end(), first, first + values.size() * sizeof(values[0]));
+}
+
 // ---- attention -------------------------------------------------------------------------------
 
 struct AttentionCase {
@@ -139,9 +148,8 @@ std::vector<unsigned char> outcome(const AttentionCase& c, int32_t isa) {
     const petridish_factors piece = {0, rate.data(), decay.data(), keep.data()};
     petridish_attention_spec spec = {};
     spec.states = c.states, spec.length = c.length, spec.d = c.d;
-    spec.heads = c.heads, spec.layers = c.layers, spec.optimiser = c.optimiser;
-    spec.batch_size = c.batch, spec.beta1 = 0.9, spec.beta2 = 0.999, spec.epsilon = 1e-8;
-    spec.momentum = 0.5, spec.clip = c.clip, spec.n_pieces = 1, spec.pieces = &piece;
+    spec.heads = c.heads, spec.layers = c.layers, spec.batch_size = c.batch;
+    spec.descent = {c.optimiser, 0.5, 0.9, 0.999, 1e-8, c.clip, 1, &piece};
     spec.draws = 1, spec.one_row = c.one_row, spec.seed = 11, spec.key = 2, spec.skip = 3;
 
     std::mt19937_64 random(7);
@@ -164,16 +172,70 @@ std::vector<unsigned char> outcome(const AttentionCase& c, int32_t isa) {
     losses.push_back(petridish_attention_gradient(run, x.data(), y.data(), gradient.data()));
     petridish_attention_end(run);
 
-    // What is no number is kept as such: its other bits are the processor's.
-    std::vector<unsigned char> all;
-    const auto keep_bytes = [&](auto values) {
-        for (auto& value : values)
-            if (value != value) value = -12345;
-        const auto* first = (const unsigned char*)values.data();
-        all.insert(all.end(), first, first + values.size() * sizeof(values[0]));
-    };
     losses.resize((size_t)(done + 1));
-    keep_bytes(losses), keep_bytes(weights), keep_bytes(outputs), keep_bytes(gradient);
+    std::vector<unsigned char> all;
+    keep_bytes(all, losses), keep_bytes(all, weights);
+    keep_bytes(all, outputs), keep_bytes(all, gradient);
+    return all;
+}
+
+// ---- a block with [CLS] ------------------------------------------------------------------------
+
+struct ClsCase {
+    const char* name;
+    int32_t vocabulary, length, d, heads, outputs;
+    int64_t batch, steps;
+    int32_t optimiser, drop_below;
+    double rate, clip, size;  // of the first weights
+};
+
+const ClsCase CLS_CASES[] = {
+    {"block", 2, 30, 64, 16, 2, 40, 4, ADAMW, 6554, 1e-2, 1, 0.3},
+    {"all kept", 2, 30, 64, 16, 2, 40, 4, ADAMW, 0, 1e-2, 1, 0.3},
+    {"odd sizes", 5, 7, 6, 2, 3, 9, 4, ADAM, 20000, 1e-2, 0, 0.6},
+    {"many heads", 3, 5, 40, 20, 4, 5, 3, PLAIN_SGD, 6554, 0.1, 1, 0.3},
+    {"one token", 2, 1, 1, 1, 2, 1, 3, ADAMW, 6554, 1e-2, 0, 0.6},
+    {"sharp", 2, 20, 32, 1, 2, 33, 3, ADAMW, 6554, 1e-2, 1, 8.0},
+    {"sharp, all kept", 2, 20, 32, 1, 2, 33, 3, ADAMW, 0, 1e-2, 1, 8.0},
+    {"off the scale", 2, 9, 16, 4, 2, 8, 9, PLAIN_SGD, 0, 1e38, 0, 0.6},
+};
+
+std::vector<unsigned char> outcome(const ClsCase& c, int32_t isa) {
+    const int64_t d = c.d, t = c.length + 1;
+    const int64_t size = (t + c.vocabulary + 1) * d + 6 * d + 12 * d * d + 9 * d + c.outputs * d;
+    const std::vector<float> rate(21, (float)c.rate), decay(21, 0.1f), keep(21, 1);
+    const petridish_factors piece = {0, rate.data(), decay.data(), keep.data()};
+    petridish_cls_spec spec = {};
+    spec.vocabulary = c.vocabulary, spec.length = c.length, spec.d = c.d, spec.heads = c.heads;
+    spec.outputs = c.outputs, spec.drop_below = c.drop_below, spec.batch_size = c.batch;
+    spec.factor = 65536.0 / (65536 - c.drop_below);
+    spec.descent = {c.optimiser, 0.5, 0.9, 0.999, 1e-8, c.clip, 1, &piece};
+    spec.seed = 11;
+    for (uint64_t call = 0; call < 4; ++call) spec.keys[call] = call + 3;
+
+    std::mt19937_64 random(7);
+    std::vector<float> weights((size_t)size), gradient((size_t)size);
+    for (float& value : weights)
+        value = ((float)(random() >> 40) * 0x1p-24f - 0.5f) * (float)c.size;
+    std::vector<uint8_t> x((size_t)(c.batch * c.length)), y((size_t)c.batch);
+    for (uint8_t& token : x) token = (uint8_t)((random() >> 32) % (uint64_t)c.vocabulary);
+    for (uint8_t& label : y) label = (uint8_t)((random() >> 32) % (uint64_t)c.outputs);
+    if (c.batch > 1) y[1] = NO_LABEL;
+    const petridish_batches batches = {x.data(), y.data(), nullptr, 0};
+    petridish_cls* run = petridish_cls_begin(&spec, isa, weights.data());
+    std::vector<double> losses((size_t)c.steps);
+    int64_t done = 0;
+    for (int calls = 0; done < c.steps && calls < 1000; ++calls)
+        done += petridish_cls_advance(run, 1, c.steps - done, &batches, losses.data() + done);
+    petridish_cls_weights(run, weights.data());
+    std::vector<float> outputs((size_t)(c.batch * c.outputs));
+    petridish_cls_outputs(run, x.data(), c.batch, outputs.data());
+    losses.push_back(petridish_cls_gradient(run, 2, &batches, gradient.data()));
+    petridish_cls_end(run);
+    losses.resize((size_t)(done + 1));
+    std::vector<unsigned char> all;
+    keep_bytes(all, losses), keep_bytes(all, weights);
+    keep_bytes(all, outputs), keep_bytes(all, gradient);
     return all;
 }
 
@@ -204,6 +266,7 @@ int main() {
     uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a over all that was found
     compare(CASES, compared, different, digest);
     compare(ATTENTION_CASES, compared, different, digest);
+    compare(CLS_CASES, compared, different, digest);
     printf("%d runs, %d differ, digest %016llx\n", compared, different, (unsigned long long)digest);
     return different > 0;
 }

@@ -43,6 +43,16 @@ class Call:
         size = math.prod(self.shape)
         return -(-size // LANES) if self.kind == "mask" else size
 
+    @property
+    def drop_below(self) -> int:
+        """The bound of a mask: lanes below it are dropped."""
+        return round(65536 * self.rate)
+
+    @property
+    def share_kept(self) -> float:
+        """The share by which the entries that a mask keeps are divided."""
+        return max(1 - self.rate, 2.0**-16)
+
 
 # The arguments are those of PyTorch's functions, by name or by place.
 def _dropout(
@@ -165,8 +175,8 @@ def _on_host(call: Call, seeds: Sequence[int], name: str, step: int) -> Tensor:
     if call.kind == "mask":
         words = streams.words(first, call.words)
         lanes = words.astype("<u8").view("<u2")[:, :size]
-        kept = lanes >= round(65536 * call.rate)
-        return torch.from_numpy(kept.astype(np.float32) / np.float32(_share_kept(call)))
+        kept = lanes >= call.drop_below
+        return torch.from_numpy(kept.astype(np.float32) / np.float32(call.share_kept))
     draw = streams.uniforms if call.kind == "uniform" else streams.normals
     return torch.from_numpy(draw(first, size).astype(np.float32))
 
@@ -178,12 +188,7 @@ def _on(device: Device, call: Call, seeds: Sequence[int], name: str, step: int) 
     streams, size = device_streams(tuple(seeds), name, device), math.prod(call.shape)
     first = step * call.words
     if call.kind == "mask":
-        kept = streams.lanes(first, size) >= round(65536 * call.rate)
-        return kept.float() / float(np.float32(_share_kept(call)))
+        kept = streams.lanes(first, size) >= call.drop_below
+        return kept.float() / float(np.float32(call.share_kept))
     draw = streams.uniforms if call.kind == "uniform" else streams.normals
     return draw(first, size)
-
-
-def _share_kept(call: Call) -> float:
-    """Return the share by which the entries that a mask keeps are divided."""
-    return max(1 - call.rate, 2.0**-16)

@@ -14,6 +14,7 @@ from petridish.errors import UserError, nearest
 from petridish.models import (
     MLP,
     AttentionOnly,
+    ClsTransformer,
     FitsItself,
     InfiniteZigzag,
     Oscillating,
@@ -27,7 +28,7 @@ from petridish.models import (
 from petridish.tasks import SparseParity, Table
 from petridish.tasks.base import OnSupport
 from petridish.training.devices import CPU, Device
-from petridish.training.engines.attention_limits import attention_limit
+from petridish.training.engines.attention_limits import attention_limit, cls_limit
 from petridish.training.losses import LOSSES, CrossEntropy, Logistic
 from petridish.training.native.library import is_built
 from petridish.training.native.run import LOSSES as COMPILED_LOSSES
@@ -171,7 +172,7 @@ class Torch(Engine):
 
 
 class Native(Engine):
-    """Two-layer networks and polynets on ±1 inputs, and attention alone: whole runs in C++."""
+    """Two-layer networks and polynets on ±1 inputs, and two transformers: whole runs in C++."""
 
     name: ClassVar[str] = "native"
 
@@ -186,10 +187,13 @@ class Native(Engine):
         task, model, training = spec.task, spec.model, spec.training
         if type(model) is AttentionOnly:
             return attention_limit(spec)
+        if type(model) is ClsTransformer:
+            return cls_limit(spec)
         if not _is_two_layer(model):
             return (
-                "it trains two-layer networks of this package's activations, polynets, and "
-                f"transformers of attention alone, and the model is {describe(model)}"
+                "it trains two-layer networks of this package's activations, polynets, "
+                "transformers of attention alone and blocks with [CLS], and the model is "
+                f"{describe(model)}"
             )
         if not (isinstance(task, OnSupport) and _is_standard(task)):
             return f"it knows functions of a few of n uniform bits, and the task is {task.name}"
@@ -236,6 +240,9 @@ class Native(Engine):
         """Return so many that they take some seconds if no run ends early."""
         if isinstance(spec.model, AttentionOnly):
             return 1  # each takes a minute or more
+        if isinstance(spec.model, ClsTransformer):
+            tokens = spec.training.steps * spec.examples_per_step * (spec.domain.n_inputs + 1)
+            return max(1, min(64, int(STACK_SECONDS / (2e-7 * tokens))))
         blocks = -(-spec.examples_per_step // 32)
         step_seconds = 1e-6 + 1e-9 * blocks * sum(p.size for p in spec.parameters)
         return max(1, min(512, int(STACK_SECONDS / (spec.training.steps * step_seconds))))

@@ -7,13 +7,15 @@ outputs that metrics ask for are the compiled code's too.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from petridish.models import AttentionOnly
+from petridish.models import AttentionOnly, ClsTransformer
 from petridish.seeds import name_key
 from petridish.tasks import MarkovChains
 from petridish.tasks.domain import Tokens
@@ -25,10 +27,11 @@ from petridish.training.native.attention_run import (
     NO_LABEL,
     AttentionArguments,
     ChainSource,
-    Factors,
     NativeAttention,
 )
 from petridish.training.native.attention_run import Tokens as TokenArray
+from petridish.training.native.cls_run import NativeCls
+from petridish.training.native.descent import Descent, Factors
 from petridish.training.networks import Network
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, Adam
@@ -41,22 +44,26 @@ MOST_STEPS = 4096  # of one call: its losses have their room
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out runs one after another."""
+    from petridish.training.engines import native_cls
+
     pace = Pace()
     with settled():
         for spec in specs:
             if monitor.stopped():
                 return
-            with NativeAttention(arguments(spec)) as run:
-                yield from take_course(_Alone(spec, run, pace), monitor)
+            if isinstance(spec.model, ClsTransformer):
+                with NativeCls(native_cls.arguments(spec)) as cls:
+                    yield from take_course(native_cls.Block(spec, cls, pace), monitor)
+            else:
+                with NativeAttention(arguments(spec)) as run:
+                    yield from take_course(_Chains(spec, run, pace), monitor)
 
 
 def arguments(spec: RunSpec) -> AttentionArguments:
     """Return what a run begins with."""
-    model, training, inputs = spec.model, spec.training, spec.domain.inputs
+    model, inputs = spec.model, spec.domain.inputs
     assert isinstance(model, AttentionOnly), "the engine refuses other models"
     assert isinstance(inputs, Tokens), "the model refuses other inputs"
-    rule = training.optimiser
-    adam = rule if isinstance(rule, Adam) else Adam()
     return AttentionArguments(
         states=inputs.vocabulary,
         length=inputs.length,
@@ -64,15 +71,24 @@ def arguments(spec: RunSpec) -> AttentionArguments:
         heads=model.heads,
         layers=model.layers,
         batch_size=spec.examples_per_step,
+        descent=descent_of(spec),
+        weights=[np.asarray(weight[0], np.float32) for weight in initial_weights([spec])],
+        source=_source(spec),
+    )
+
+
+def descent_of(spec: RunSpec) -> Descent:
+    """Return how a run's weights follow their gradients."""
+    rule = spec.training.optimiser
+    adam = rule if isinstance(rule, Adam) else Adam()
+    return Descent(
         optimiser=rule.name,
         momentum=rule.momentum if isinstance(rule, SGD) else 0.0,
         beta1=adam.beta1,
         beta2=adam.beta2,
         epsilon=adam.epsilon,
-        clip=training.clip,
+        clip=spec.training.clip,
         factors=[Factors(part.start, part.rate, part.decay, part.keep) for part in spec.rates()],
-        weights=[np.asarray(weight[0], np.float32) for weight in initial_weights([spec])],
-        source=_source(spec),
     )
 
 
@@ -86,11 +102,11 @@ def _source(spec: RunSpec) -> ChainSource | None:
     return ChainSource(spec.seed, name_key("train"), data.skip, one_row=task.rows == "unigram")
 
 
-class _Outputs(Network):
+class Outputs(Network):
     """The network as it is in compiled code; the weights given are its own."""
 
-    def __init__(self, run: NativeAttention) -> None:
-        self.run = run
+    def __init__(self, outputs: Callable[[TokenArray], NDArray[np.float32]]) -> None:
+        self.outputs = outputs
         self.buffers = {}
 
     def train(
@@ -100,44 +116,69 @@ class _Outputs(Network):
         raise NotImplementedError
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
-        """Return the outputs (1, example, position, state)."""
-        return torch.from_numpy(self.run.outputs(_bytes(x)[0]))[None]
+        """Return the outputs (1, example, …)."""
+        return torch.from_numpy(self.outputs(as_bytes(x)[0]))[None]
 
 
-class _Alone(Stack):
+class Alone(Stack):
     """One run, whose steps compiled code takes."""
 
     engine = Native.name
 
-    def __init__(self, spec: RunSpec, run: NativeAttention, pace: Pace) -> None:
-        super().__init__([spec], _Outputs(run), pairs=False)
-        self.run, self.pace = run, pace
-        self.draws = _source(spec) is not None
-        tokens = spec.examples_per_step * spec.domain.n_inputs
-        self.drawn_ahead = (
-            MOST_STEPS if self.draws else max(1, min(DRAWN_AHEAD, MOST_TOKENS // tokens))
-        )
+    def __init__(self, spec: RunSpec, run: NativeAttention | NativeCls, pace: Pace) -> None:
+        super().__init__([spec], Outputs(run.outputs), pairs=False)
+        self.weights_of_run, self.pace = run.weights, pace
+
+    @abstractmethod
+    def prepare(self, step: int, steps: int) -> Callable[[int, int], NDArray[np.float64]]:
+        """Draw the batches of some steps.
+
+        Return what goes on for some work, given the number of these steps that are done, and
+        returns the losses of the steps that ended.
+        """
 
     def advance(self, step: int, steps: int, monitor: Monitor) -> int:
         """Take the steps in calls of a few hundredths of a second."""
         started = time.perf_counter()
-        batches = None if self.draws else self._batches(step, steps)
+        go_on = self.prepare(step, steps)
         losses: list[float] = []
         while len(losses) < steps and np.isfinite(losses[-1:]).all():
             if monitor.stopped():
                 return len(losses)
-            left = batches and (batches[0][len(losses) :], batches[1][len(losses) :])
             called = time.perf_counter()
-            some = self.run.advance(self.pace.work, steps - len(losses), left)
+            some = go_on(self.pace.work, len(losses))
             self.pace.adjust(time.perf_counter() - called)
             losses += some.tolist()
             monitor.stepped(len(some))
         self.recent = torch.tensor(losses, dtype=torch.float64)[:, None]
         self.loss_sum += self.recent.sum(dim=0)
         self.n_losses += len(losses)
-        self.weights = [torch.from_numpy(weight)[None] for weight in self.run.weights()]
+        self.weights = [torch.from_numpy(weight)[None] for weight in self.weights_of_run()]
         self._charge(started)
         return steps  # a run that diverged takes no more of them, and leaves the stack
+
+
+class _Chains(Alone):
+    """One run of attention alone."""
+
+    def __init__(self, spec: RunSpec, run: NativeAttention, pace: Pace) -> None:
+        super().__init__(spec, run, pace)
+        self.run = run
+        self.draws = _source(spec) is not None
+        tokens = spec.examples_per_step * spec.domain.n_inputs
+        self.drawn_ahead = (
+            MOST_STEPS if self.draws else max(1, min(DRAWN_AHEAD, MOST_TOKENS // tokens))
+        )
+
+    def prepare(self, step: int, steps: int) -> Callable[[int, int], NDArray[np.float64]]:
+        """Draw the batches, unless the run draws its own."""
+        batches = None if self.draws else self._batches(step, steps)
+
+        def go_on(work: int, done: int) -> NDArray[np.float64]:
+            left = batches and (batches[0][done:], batches[1][done:])
+            return self.run.advance(work, steps - done, left)
+
+        return go_on
 
     def _batches(self, step: int, steps: int) -> tuple[TokenArray, TokenArray]:
         """Return tokens and labels, (step, batch, position).
@@ -150,11 +191,14 @@ class _Alone(Stack):
         tokens, labels = np.zeros(shape, np.uint8), np.full(shape, NO_LABEL, np.uint8)
         for ahead, each in enumerate(places):
             x, y = pool.take(each)
-            tokens[ahead, : x.shape[1]], labels[ahead, : y.shape[1]] = _bytes(x[0]), _bytes(y[0])
+            tokens[ahead, : x.shape[1]], labels[ahead, : y.shape[1]] = (
+                as_bytes(x[0]),
+                as_bytes(y[0]),
+            )
         return tokens, labels
 
 
-def _bytes(tokens: Tensor) -> TokenArray:
+def as_bytes(tokens: Tensor) -> TokenArray:
     """Return tokens as bytes; a position without a label has −1, here 255."""
     assert NO_LABEL == 255, "the byte of −1"
     return tokens.to(torch.uint8).numpy()

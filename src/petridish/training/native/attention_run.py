@@ -6,16 +6,15 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.errors import UserError
+from petridish.training.native.descent import Descent, Parameters, native_descent
 from petridish.training.native.library import (
     AttentionSpec,
     InstructionSet,
-    NativeFactors,
     chosen_set,
     library,
 )
@@ -23,9 +22,7 @@ from petridish.training.native.library import (
 Tokens = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
-OPTIMISERS = ("sgd", "adam", "adamw")  # in the order of petridish_optimiser
 NO_LABEL = 255  # of a position that does not count
-NEVER = 2**62  # a step that no run reaches
 TOGETHER = 64  # sequences whose outputs are computed in one call: calls are short
 
 
@@ -40,16 +37,6 @@ class ChainSource:
 
 
 @dataclass(frozen=True)
-class Factors:
-    """From step `start` on: rate, decay and kept share of each parameter."""
-
-    start: int
-    rate: tuple[float, ...]
-    decay: tuple[float, ...]
-    keep: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class AttentionArguments:
     """Everything that a run depends on; `weights` in the model's order, a batch given or drawn."""
 
@@ -59,13 +46,7 @@ class AttentionArguments:
     heads: int
     layers: int
     batch_size: int
-    optimiser: str
-    momentum: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    clip: float | None
-    factors: Sequence[Factors]
+    descent: Descent
     weights: Sequence[Floats]
     source: ChainSource | None
 
@@ -74,18 +55,10 @@ class NativeAttention:
     """A run in progress, for one thread at a time, in a `with` block."""
 
     def __init__(self, given: AttentionArguments, isa: InstructionSet | None = None) -> None:
-        self._shapes = [weight.shape for weight in given.weights]
-        self._size = sum(weight.size for weight in given.weights)
+        self._parameters = Parameters(given.weights)
         self._given = given
-        self._kept: list[Any] = []  # what the library reads during the run
-        weights = np.concatenate([np.ravel(weight) for weight in given.weights])
-        weights = np.ascontiguousarray(weights, np.float32)
-        pieces = (NativeFactors * len(given.factors))(
-            *[
-                NativeFactors(min(f.start, NEVER), *map(self._keep, (f.rate, f.decay, f.keep)))
-                for f in given.factors
-            ]
-        )
+        weights = self._parameters.flat(given.weights)
+        descent, self._kept = native_descent(given.descent)
         source = given.source or ChainSource(0, 0, 0, one_row=False)
         spec = AttentionSpec(
             states=given.states,
@@ -93,22 +66,14 @@ class NativeAttention:
             d=given.d,
             heads=given.heads,
             layers=given.layers,
-            optimiser=OPTIMISERS.index(given.optimiser),
             batch_size=given.batch_size,
-            momentum=given.momentum,
-            beta1=given.beta1,
-            beta2=given.beta2,
-            epsilon=given.epsilon,
-            clip=given.clip or 0.0,
-            n_pieces=len(pieces),
-            pieces=pieces,
+            descent=descent,
             draws=given.source is not None,
             one_row=source.one_row,
             seed=source.seed,
             key=source.key,
             skip=source.skip,
         )
-        self._kept.append(pieces)
         self._run = library().petridish_attention_begin(
             ctypes.byref(spec), (isa or chosen_set()).index, weights.ctypes.data
         )
@@ -117,12 +82,6 @@ class NativeAttention:
                 f"A transformer of {given.layers} layers on {given.length} tokens does not fit "
                 "into memory. Lower the task's length."
             )
-
-    def _keep(self, numbers: tuple[float, ...]) -> int:
-        """Return the address of numbers as the library reads them, and keep them alive."""
-        array = np.array(numbers, np.float32)
-        self._kept.append(array)
-        return int(array.ctypes.data)
 
     def __enter__(self) -> NativeAttention:
         return self
@@ -159,14 +118,9 @@ class NativeAttention:
 
     def weights(self) -> list[Floats]:
         """Return the parameters in the model's order."""
-        flat = np.empty(self._size, np.float32)
+        flat = self._parameters.empty()
         library().petridish_attention_weights(self._run, flat.ctypes.data)
-        return self._parts(flat)
-
-    def _parts(self, flat: Floats) -> list[Floats]:
-        ends = np.cumsum([np.prod(shape, dtype=np.int64) for shape in self._shapes])
-        parts = np.split(flat, ends[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+        return self._parameters.parts(flat)
 
     def outputs(self, tokens: Tokens) -> Floats:
         """Return the outputs (example, position, state) of sequences (example, position)."""
@@ -182,11 +136,11 @@ class NativeAttention:
     def gradient(self, tokens: Tokens, labels: Tokens) -> tuple[float, list[Floats]]:
         """Return the loss of a batch and its gradient, in the order of the weights."""
         tokens, labels = np.ascontiguousarray(tokens), np.ascontiguousarray(labels)
-        flat = np.empty(self._size, np.float32)
+        flat = self._parameters.empty()
         loss = library().petridish_attention_gradient(
             self._run, tokens.ctypes.data, labels.ctypes.data, flat.ctypes.data
         )
-        return float(loss), self._parts(flat)
+        return float(loss), self._parameters.parts(flat)
 
     def draw(self, start: int, count: int) -> tuple[Tokens, Tokens]:
         """Return tokens and labels of the examples start … start + count − 1 of its source."""

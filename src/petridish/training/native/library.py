@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import petridish.training.native
 from petridish.errors import UserError, nearest
 
-ABI = 5  # PETRIDISH_ABI of native/petridish.h
+ABI = 6  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 MAX_COEFFICIENTS = 16
@@ -98,6 +98,21 @@ class NativeFactors(ctypes.Structure):
     ]
 
 
+class NativeDescent(ctypes.Structure):
+    """`petridish_descent`: how weights follow their gradients."""
+
+    _fields_ = [
+        ("optimiser", c_int64),
+        ("momentum", c_double),
+        ("beta1", c_double),
+        ("beta2", c_double),
+        ("epsilon", c_double),
+        ("clip", c_double),
+        ("n_pieces", c_int64),
+        ("pieces", POINTER(NativeFactors)),
+    ]
+
+
 class AttentionSpec(ctypes.Structure):
     """`petridish_attention_spec`: everything that a run of attention depends on but its weights."""
 
@@ -107,15 +122,8 @@ class AttentionSpec(ctypes.Structure):
         ("d", c_int32),
         ("heads", c_int32),
         ("layers", c_int32),
-        ("optimiser", c_int32),
         ("batch_size", c_int64),
-        ("momentum", c_double),
-        ("beta1", c_double),
-        ("beta2", c_double),
-        ("epsilon", c_double),
-        ("clip", c_double),
-        ("n_pieces", c_int64),
-        ("pieces", POINTER(NativeFactors)),
+        ("descent", NativeDescent),
         ("draws", c_int32),
         ("one_row", c_int32),
         ("seed", c_uint64),
@@ -124,7 +132,46 @@ class AttentionSpec(ctypes.Structure):
     ]
 
 
-_STRUCTS = (NativePiece, NativeStage, Spec, State, NativeFactors, AttentionSpec)
+class ClsSpec(ctypes.Structure):
+    """`petridish_cls_spec`: all that a run of a block with [CLS] depends on but its weights."""
+
+    _fields_ = [
+        ("vocabulary", c_int32),
+        ("length", c_int32),
+        ("d", c_int32),
+        ("heads", c_int32),
+        ("outputs", c_int32),
+        ("drop_below", c_int32),
+        ("factor", c_double),
+        ("batch_size", c_int64),
+        ("descent", NativeDescent),
+        ("seed", c_uint64),
+        ("keys", c_uint64 * 4),
+    ]
+
+
+class NativeBatches(ctypes.Structure):
+    """`petridish_batches`: where the batches of some steps are."""
+
+    _fields_ = [
+        ("tokens", c_void_p),
+        ("labels", c_void_p),
+        ("places", c_void_p),
+        ("stride", c_int64),
+    ]
+
+
+_STRUCTS = (
+    NativePiece,
+    NativeStage,
+    Spec,
+    State,
+    NativeFactors,
+    NativeDescent,
+    AttentionSpec,
+    ClsSpec,
+    NativeBatches,
+)
 """In the order of native/petridish.h."""
 
 _SIGNATURES: dict[str, tuple[object, list[object]]] = {
@@ -146,6 +193,18 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "petridish_attention_outputs": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
     "petridish_attention_gradient": (c_double, [c_void_p] * 4),
     "petridish_attention_draw": (None, [c_void_p, c_int64, c_int64, c_void_p, c_void_p]),
+    "petridish_cls_begin": (c_void_p, [POINTER(ClsSpec), c_int32, c_void_p]),
+    "petridish_cls_end": (None, [c_void_p]),
+    "petridish_cls_advance": (
+        c_int64,
+        [c_void_p, c_int64, c_int64, POINTER(NativeBatches), c_void_p],
+    ),
+    "petridish_cls_weights": (None, [c_void_p] * 2),
+    "petridish_cls_outputs": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "petridish_cls_gradient": (
+        c_double,
+        [c_void_p, c_int64, POINTER(NativeBatches), c_void_p],
+    ),
     "petridish_words": (None, [c_uint64, c_uint64, c_int64, c_int64, c_void_p]),
     "petridish_peak_flops": (c_double, [c_int32, c_double]),
 }
