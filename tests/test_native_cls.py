@@ -41,7 +41,7 @@ from petridish.training import (
 )
 from petridish.training.data import initial_weights
 from petridish.training.engines.native_cls import arguments
-from petridish.training.native.cls_run import Batches, ClsArguments, NativeCls
+from petridish.training.native.cls_run import BlockBatches, ClsArguments, NativeCls
 from petridish.training.native.library import InstructionSet
 from petridish.training.noise import Given, draw_numbers, note_calls
 from tests.native_runs import HERE
@@ -159,7 +159,7 @@ def test_gradients_are_those_of_autograd(shape: Shape, seed: int, scale: float) 
     y[1::3] = NO_LABEL
     step = seed % 5
     with NativeCls(given_, HERE[0]) as run:
-        loss, gradient = run.gradient(Batches(x, y), step)
+        loss, gradient = run.gradient(BlockBatches(x, y), step)
         outputs = run.outputs(x)
     exact_loss, exact = gradient_of(copy.deepcopy(module).double(), spec, x, y, step)
     assert loss == pytest.approx(exact_loss, rel=1e-4, abs=1e-6)
@@ -220,7 +220,7 @@ def test_a_restart_has_its_own_dropout() -> None:
 
 
 def steps_of(
-    given_: ClsArguments, isa: InstructionSet, batches: Batches, works: list[int]
+    given_: ClsArguments, isa: InstructionSet, batches: BlockBatches, works: list[int]
 ) -> Arrays:
     """Return the losses of three steps and the last weights, by calls of such work."""
     losses: list[float] = []
@@ -242,7 +242,7 @@ def test_bits_depend_on_neither_processor_nor_calls(
     values, length, _, classes, m, _ = shape
     drawn = np.random.default_rng(seed)
     x = drawn.integers(0, values, (m, length), dtype=np.uint8)
-    batches = Batches(x, drawn.integers(0, classes, m, dtype=np.uint8))
+    batches = BlockBatches(x, drawn.integers(0, classes, m, dtype=np.uint8))
     found = [steps_of(given_, isa, batches, w) for isa in HERE for w in ([10**9], works)]
     for other in found[1:]:
         for one, another in zip(found[0], other, strict=True):
@@ -273,7 +273,7 @@ def test_a_run_that_diverges_says_so() -> None:
     assert record.outcome is Outcome.DIVERGED
     assert math.isnan(record.train_loss)
     x = np.zeros((23, 12), np.uint8)
-    batches = Batches(x, np.ones(23, np.uint8))
+    batches = BlockBatches(x, np.ones(23, np.uint8))
     ends = set()
     for isa in HERE:
         with NativeCls(arguments(spec), isa) as run:

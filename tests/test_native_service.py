@@ -194,7 +194,8 @@ def test_without_the_library_torch_takes_over_with_one_warning(
 @pytest.mark.parametrize("engine", ["native", "torch", "reference"])
 def test_instruments_are_read_at_every_look(engine: str) -> None:
     """Movement, norms, relevant and irrelevant weights, as by hand from the weights by hand."""
-    names = set(INSTRUMENTS) - {"back_attention", "attention_map", "strategy_loss"}  # of sequences
+    of_sequences = {"back_attention", "attention_map", "strategy_loss"}
+    names = set(INSTRUMENTS) - of_sequences - {"cls_attention", "cls_attention_map"}
     spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(sorted(names))))
     (record,) = load_engine(engine).run([spec], Silent())
     found = record.curves.values

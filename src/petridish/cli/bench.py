@@ -17,8 +17,7 @@ def bench(
         str,
         typer.Argument(
             metavar="[attention|explorer]",
-            help="Transformers of attention alone, or the explorer's page on made stores; else "
-            "everything but these.",
+            help="Transformers, or the explorer's page on made stores; else everything but these.",
         ),
     ] = "all",
     json: Json = False,
@@ -36,9 +35,13 @@ def bench(
         )
     if what == "attention":
         from petridish.bench.attention_steps import attention_table, measure_attention
+        from petridish.bench.cls_steps import cls_table, measure_cls
 
-        rows = measure_attention(rounds=2 if quick else 7, turn=0.2 if quick else 1.0)
-        _show(rows, attention_table(rows), json=json)
+        rounds, turn = (2, 0.2) if quick else (7, 1.0)
+        causal = measure_attention(rounds=rounds, turn=turn)
+        block = measure_cls(rounds=rounds, turn=turn)
+        tables = f"{attention_table(causal)}\n\n{cls_table(block)}"
+        _show({"attention": causal, "cls": block}, tables, json=json)
     elif what == "explorer":
         from petridish.bench.explorer_answers import SIZES, explorer_table, measure_explorer
 

@@ -25,7 +25,7 @@ from petridish.training.engines.native_attention import (
     descent_of,
 )
 from petridish.training.engines.stack import DRAWN_AHEAD
-from petridish.training.native.cls_run import Batches, ClsArguments, NativeCls
+from petridish.training.native.cls_run import BlockBatches, ClsArguments, NativeCls
 from petridish.training.noise import Call
 from petridish.training.pools import Pool
 from petridish.training.spec import RunSpec
@@ -87,6 +87,6 @@ class Block(Alone):
             first = done * stride
             tokens, labels = (part[first:] for part in self.examples)
             left = None if places is None else places[done:]
-            return self.run.advance(work, steps - done, Batches(tokens, labels, stride, left))
+            return self.run.advance(work, steps - done, BlockBatches(tokens, labels, stride, left))
 
         return go_on

@@ -44,7 +44,7 @@ class ClsArguments:
 
 
 @dataclass(frozen=True)
-class Batches:
+class BlockBatches:
     """Tokens (example, position) and labels (example) of some steps.
 
     The batch of step s is the examples from s · stride on, or those at `places` (step, example), of
@@ -99,15 +99,17 @@ class NativeCls:
         library().petridish_cls_end(self._run)
         self._run = None
 
-    def _native(self, batches: Batches, steps: int) -> NativeBatches:
+    def _native(self, batches: BlockBatches, steps: int) -> NativeBatches:
         size, places = self._given.batch_size, batches.places
         assert batches.tokens.shape == (len(batches.labels), self._given.length)
         for each in (batches.tokens, batches.labels):
-            assert (each.dtype, each.flags.c_contiguous) == (np.uint8, True)
+            assert each.dtype == np.uint8
+            assert each.flags.c_contiguous
         if places is None:
             assert batches.stride * max(0, steps - 1) + size <= len(batches.labels)
         else:
-            assert (places.dtype, places.flags.c_contiguous) == (np.int64, True)
+            assert places.dtype == np.int64
+            assert places.flags.c_contiguous
             assert places.shape == (steps, size)
             assert int(places.max()) < len(batches.labels)
         return NativeBatches(
@@ -117,7 +119,7 @@ class NativeCls:
             stride=batches.stride,
         )
 
-    def advance(self, work: int, steps: int, batches: Batches) -> NDArray[np.float64]:
+    def advance(self, work: int, steps: int, batches: BlockBatches) -> NDArray[np.float64]:
         """Continue for about `work` pairs of an example and a token, for at most `steps` steps.
 
         Return the losses of the steps that ended; a step that did not is continued by the next
@@ -147,7 +149,7 @@ class NativeCls:
             )
         return found
 
-    def gradient(self, batches: Batches, step: int = 0) -> tuple[float, list[Floats]]:
+    def gradient(self, batches: BlockBatches, step: int = 0) -> tuple[float, list[Floats]]:
         """Return the loss of a batch with the dropout of a step, and its gradient."""
         flat = self._parameters.empty()
         native = self._native(batches, 1)
