@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from petridish.bench import explorer_answers
 from petridish.chapters import EXPERIMENTS
 from petridish.rules.outcome_classes import CLASSES
 from petridish.store import Store
@@ -448,6 +449,38 @@ def test_every_view_fits_its_window(browser: Any, server: Served, width: int, sc
     visit.until(f"getComputedStyle(document.body).backgroundColor !== '{background}'")
     assert visit.errors == []
     context.close()
+
+
+def test_options_of_a_command_are_not_broken(browser: Any, server: Served) -> None:
+    """A line does not end between the two hyphens, however narrow the screen."""
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.set_default_timeout(WAIT)
+    page.goto(server.address + PF1)
+    page.wait_for_selector(".command pre span")
+    heights = page.evaluate(
+        "[...document.querySelectorAll('.command pre span')]"
+        ".filter((word) => word.textContent.startsWith('--')).map((word) => word.offsetHeight)"
+    )
+    assert len(heights) > 3
+    assert max(heights) < 30  # one line
+    page.close()
+
+
+def test_many_panels_stand_beside_each_other(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of them in a row on a wide screen."""
+    monkeypatch.setattr(explorer_answers, "SEEDS", 2)
+    explorer_answers.make_store(tmp_path / "made", 3_000)
+    with served(tmp_path / "made") as here:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(WAIT)
+        page.goto(f"{here.address}#v=map&of=all-runs")
+        page.wait_for_selector(".panel")
+        boxes = [each.bounding_box() for each in page.query_selector_all(".panel")]
+        assert len(boxes) > 12
+        assert len({round(box["y"]) for box in boxes[:3]}) == 1
+        page.close()
 
 
 def test_pictures_and_tables_can_be_taken_away(visit: Page, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ async function chart(place, traces, how) {
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const axis = (/** @type {string} */ title, /** @type {boolean | undefined} */ log) => ({
     title: { text: plain(title) }, type: log ? "log" : "linear", gridcolor: colour("--line"),
-    zeroline: false, automargin: true, nticks: 8,
+    zeroline: false, automargin: true, nticks: place.clientWidth < 500 ? 5 : 8,
   });
   await Plotly.react(place, traces, {
     xaxis: axis(how.x, how.logX),

@@ -82,8 +82,13 @@ function claimCommands(set) {
 /** Return a box of commands that can be copied. @param {[string, string][]} commands */
 function commandBox(commands) {
   return element("section", { class: "commands", "aria-label": "commands" }, commands.map(([title, text]) =>
-    element("div", {}, element("p", { class: "soft" }, title), element("div", { class: "command" }, element("pre", {}, text),
+    element("div", {}, element("p", { class: "soft" }, title), element("div", { class: "command" }, element("pre", {}, unbroken(text)),
       element("button", { type: "button", onclick: (/** @type {any} */ event) => copy(text, event.target) }, "Copy")))));
+}
+
+/** Return a text whose words are not broken, such as after the first hyphen of an option. @param {string} text */
+function unbroken(text) {
+  return text.split(/(\s+)/).map((word) => (word.trim() ? element("span", {}, word) : word));
 }
 
 /** Copy a text; where a page may not, select it. @param {string} text @param {HTMLElement} button */

@@ -181,7 +181,9 @@ function drawMap(set, layout, value, marked, dots, place, legend, reading) {
 function cellSize(layout) {
   const zoom = Number(state.zoom || 1);
   const room = Math.min(document.body.clientWidth, 1400) - 160;
-  const fit = Math.floor(room / Math.max(layout.columns.length, 1));
+  // Many panels stand beside each other, rather than each on a screen of its own.
+  const beside = room < 700 || layout.parts.length < 3 ? 1 : layout.parts.length > 12 ? 3 : 2;
+  const fit = Math.floor((room / beside - (beside > 1 ? 100 : 0)) / Math.max(layout.columns.length, 1));
   return Math.max(6, Math.round(Math.max(Math.min(fit, layout.columns.length > 6 ? 46 : 60), layout.parts.length > 6 ? 16 : 22) * zoom));
 }
 
