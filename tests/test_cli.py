@@ -7,12 +7,16 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from petridish import bench
 from petridish.api.asked import find_sweep
+from petridish.bench.attention_steps import WORKLOADS
 from petridish.bench.rivals import rivals
 from petridish.chapters import EXPERIMENTS, PILOTS
 from petridish.publish.records import read_record
@@ -467,10 +471,23 @@ def test_bench_measures_its_documented_rows(
 ) -> None:
     """{machine, rows: [{n, width, engine, model_steps_per_second, ratio_to_naive}], store}.
 
-    Of one shape, one core and three engines, because each starts a process per core. How large the
-    ratios are is for `petridish bench` to say: beside a busy neighbour a test that asked for them
-    would fail by chance.
+    Of one shape, one core, three engines and one kind of attention, because each starts a process
+    per core, and in short turns. How large the ratios are is for `petridish bench` to say: beside a
+    busy neighbour a test that asked for them would fail by chance.
     """
+    short: dict[str, dict[str, Any]] = {
+        "store": {"records": 500},
+        "limits": {"rounds": 1},
+        "attention": {"rounds": 1, "turn": 0.01},
+        "tables": {"rounds": 1, "turn": 0.01},
+        "runner": {"runs": 4, "steps": 500},
+    }
+    for name, less in short.items():
+        whole = getattr(bench, f"measure_{name}")
+        shorter = partial(lambda whole, less, **given: whole(**given | less), whole, less)
+        monkeypatch.setattr(bench, f"measure_{name}", shorter)
+    monkeypatch.setattr("petridish.bench.QUICK_TURN_SECONDS", 0.01)
+    monkeypatch.setattr("petridish.bench.attention_steps.WORKLOADS", WORKLOADS[:1])
     core = min(os.sched_getaffinity(0))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {core})
     monkeypatch.setattr("petridish.bench.SHAPES", ((50, 100),))
@@ -489,6 +506,8 @@ def test_bench_measures_its_documented_rows(
     assert found["store"]["seconds"] > 0
     assert {row["width"] for row in found["tables"]} == {1000, 3000}
     assert all(row["share_of_sgemm"] > 0 for row in found["tables"])
+    assert [row["heads"] for row in found["attention"]] == [WORKLOADS[0].heads]
+    assert found["runner"]["wall_seconds"] > 0
 
 
 def test_the_version_is_the_packages(inside: Command) -> None:

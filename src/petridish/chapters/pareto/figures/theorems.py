@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from petridish.figures.panels import framed, outer_legend
 from petridish.figures.style import BLUE, GREY, INK, ORANGE, NothingToDraw, shades
@@ -143,9 +145,17 @@ def _sgd(panel: Any, points: list[tuple[float, float]]) -> None:
     panel.plot(m, operations, "o-", color=BLUE, ms=5, lw=1.2, label=label)
 
 
+@cache
+def _recovered(n: int, k: int, s: int, sizes: tuple[int, ...], trials: int) -> NDArray[np.float64]:
+    """Return the share of samples that find S; no run takes part, so a process draws them once."""
+    from petridish.theory.pareto.recovery import recovery_curve
+
+    return recovery_curve(n, k, s, sizes, trials, np.random.default_rng(n))
+
+
 def recovery_curves(table: pl.DataFrame, title: str) -> Figure:
     """Draw how often one truncated gradient step finds S, against m, for several n [PF Thm 5]."""
-    from petridish.theory.pareto.recovery import predicted_recovery, recovery_curve
+    from petridish.theory.pareto.recovery import predicted_recovery
     from petridish.theory.pareto.under_sparse import UnderSparse
 
     trials, values = 20, (11, 21, 41, 81)
@@ -160,7 +170,7 @@ def recovery_curves(table: pl.DataFrame, title: str) -> Figure:
             for n in values:
                 recipe = UnderSparse(n=n, k=k, s=s)
                 m = [int(size) for size in np.unique(np.logspace(2.3, 5, 15).astype(int))]
-                shares = recovery_curve(n, k, s, m, trials, np.random.default_rng(n))
+                shares = _recovered(n, k, s, tuple(m), trials)
                 expected = [predicted_recovery(recipe, size) for size in m]
                 panel.plot(m, shares, "o", ms=4, color=colours[float(n)], label=f"n = {n}")
                 panel.plot(m, expected, color=colours[float(n)], lw=1.1)
