@@ -12,11 +12,13 @@ from petridish.chapters.tables.experiments import (
     pf6,
     pf6b,
 )
+from petridish.chapters.tables.recipe_choices import pf6c
 from petridish.chapters.tables.samples import samples
 from petridish.estimator.contenders import SparseMLP
+from petridish.models import MLP, Sparse, Uniform
 from petridish.tasks import Table
 from petridish.tasks.benchmark_tables import BENCHMARK
-from petridish.training import Adam
+from petridish.training import SGD, Adam
 
 NAMED = {table.dataset: table for table in PUBLISHED}
 
@@ -31,6 +33,32 @@ def test_a_run_follows_the_papers_protocol() -> None:
         assert (spec.training.learning_rate, spec.training.weight_decay) == (1e-3, 0.0)
         assert (spec.training.optimiser, spec.training.steps) == (Adam(), steps)
         assert spec.data.n_test == 1671
+
+
+def test_the_papers_claims_are_judged_with_the_papers_optimiser() -> None:
+    """SGD, from C.1, in every network of a scale at which a claim counts as the paper's."""
+    table = (Table("credit", 16_714, 10, "a" * 16),)
+    for experiment in (pf6(table), pf6c(table)):
+        scales = {name for claim in experiment.claims for name in claim.judged_at}
+        assert "paper" in scales
+        for name in scales:
+            networks = [
+                spec for spec, _ in experiment.scales[name].cells() if isinstance(spec.model, MLP)
+            ]
+            assert networks
+            assert {spec.training.optimiser for spec in networks} == {SGD()}
+
+
+def test_what_is_said_of_all_settings_is_judged_in_all_of_them() -> None:
+    """App. C.3's depths 1 to 3, sparsities and decays, on every fraction of a table."""
+    table = Table("credit", 16_714, 10, "a" * 16)
+    cells = [spec for spec, _ in pf6c((table,)).scales["paper"].cells()]
+    networks = [spec for spec in cells if isinstance(spec.model, MLP)]
+
+    assert {spec.data.m for spec in networks} == {float(m) for m in samples(table)}
+    assert {1 + len(spec.model.deeper) for spec in networks} == {1, 2, 3}
+    assert {spec.training.weight_decay for spec in networks} == {0.0, 0.01}
+    assert {spec.init for spec in networks} == {Uniform(), Sparse(2), Sparse(4)}
 
 
 def test_samples_are_fractions_of_the_papers() -> None:

@@ -149,7 +149,10 @@ def compared(
 
 
 def whole_grid(tables: Sequence[Table]) -> Iterator[Sweep]:
-    """Sweep all that the paper did: fractions, widths, depths, starts, decays, forests."""
+    """Sweep all that the paper did: fractions, widths, depths, starts, decays, forests.
+
+    With the SGD that App. C.3 takes over from C.1, as at the scale `sgd`.
+    """
     trials = range(100)
     very_wide = [MLP(100_000, deeper=(10_000,)), MLP(10_000, deeper=(100_000,))]
     for table, m in at(tables):
@@ -160,11 +163,17 @@ def whole_grid(tables: Sequence[Table]) -> Iterator[Sweep]:
             depths=(1, 2, 3),
             inits=(*DENSE_AND_SPARSE, Sparse(4)),
             decays=(0.0, 0.01),
+            optimisers=(SGD(),),
             trials=trials,
         )
         yield contenders(table, m, models=FOREST_GRID, trials=trials)
         if table.dataset not in ("electricity", "Higgs"):  # as the paper: tasks 2 and 9
-            axes = {"model": very_wide, "init": DENSE_AND_SPARSE, "seed": trials}
+            axes = {
+                "training.optimiser": (SGD(),),
+                "model": very_wide,
+                "init": DENSE_AND_SPARSE,
+                "seed": trials,
+            }
             yield Sweep(fit(table, m), axes)
 
 
