@@ -96,10 +96,30 @@ def descent(
     )
     found = {}
     for arm, each, rate in models:
+        if not each:
+            continue
         base = followed(SparseParity(n, k), each[0], rate=rate, **how)
         axes = {"model": each, BATCH: batches, "seed": range(seeds)}
         found[arm] = Sweep(base, axes)
     return found
+
+
+def twenty_three() -> dict[str, Any]:
+    """Return the arms on (20, 3) at laptop scale."""
+    rates, short = (0.01, 0.1, 1.0), {"steps": 10_000, "n_test": 1_024}
+    return {
+        "losses": losses(20, 3, ("(ii)", "(iv)", "(x)", "(xv)"), rates=rates, seeds=40, **short),
+        "wider": wider(20, 3, (10, 100), rates=rates, seeds=30, **short),
+        **biases(20, 3, (2, 4), width=100, seeds=15, steps=20_000, n_test=1_024),
+    }
+
+
+def fifty_three(narrow: int, widest: int) -> dict[str, Sweep]:
+    """Return the arms of descent on (50, 3), with their seeds: of the widest there may be fewer."""
+    how: Any = {"batches": (32, 256), "steps": 20_000}
+    wide = descent(50, 3, polynomial=(1_000,), rectified=(), seeds=widest, **how)
+    found = descent(50, 3, polynomial=(10, 100), rectified=(10, 100), seeds=narrow, **how)
+    return found | {POLYNOMIAL: joined([found[POLYNOMIAL], wide[POLYNOMIAL]])}
 
 
 FINDINGS = Experiment(
@@ -125,32 +145,9 @@ FINDINGS = Experiment(
                 ),
             }
         ),
-        "laptop": Arms(
-            {
-                "losses": losses(
-                    20,
-                    3,
-                    ("(ii)", "(iv)", "(x)", "(xv)"),
-                    rates=(0.01, 0.1, 1.0),
-                    seeds=40,
-                    steps=10_000,
-                    n_test=1_024,
-                ),
-                "wider": wider(
-                    20, 3, (10, 100), rates=(0.01, 0.1, 1.0), seeds=30, steps=10_000, n_test=1_024
-                ),
-                **biases(20, 3, (2, 4), width=100, seeds=15, steps=20_000, n_test=1_024),
-                **descent(
-                    50,
-                    3,
-                    polynomial=(10, 100, 1_000),
-                    rectified=(10, 100),
-                    batches=(32, 256),
-                    seeds=12,
-                    steps=20_000,
-                ),
-            }
-        ),
+        "laptop": Arms(twenty_three() | fifty_three(12, 12)),
+        # Twelve seeds left (B) and (P) open; 48 and 66 were said to decide them.
+        "more": Arms(twenty_three() | fifty_three(72, 12)),
         "large": Arms(
             {
                 "losses": joined(
