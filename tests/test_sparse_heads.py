@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from petridish.errors import UserError
+from petridish.theory.variables.adversary import worst_bag_error, worst_mean_error
 from petridish.theory.variables.constructions import (
     Embeddings,
-    Head,
     bag_head,
     bag_of,
     bit_heads,
@@ -35,17 +35,6 @@ SUPPORT = (1, 4, 5)
 def random_embeddings(length: int, d: int, seed: int = 0) -> Embeddings:
     """Return random directions as positions."""
     return embeddings(length, d, np.random.default_rng(seed))
-
-
-def worst_mean_error(head: Head, made: Embeddings, support: tuple[int, ...]) -> float:
-    """Return the largest error over all bit strings: attention does not depend on the bits.
-
-    The output is Σ a_t χ_t, so that χ_t = sign(a_t − 1[t ∈ I]/s) is the worst string.
-    """
-    shares = head.attention(made.positions, made.cls)
-    wanted = np.zeros(len(shares))
-    wanted[list(support)] = 1 / len(support)
-    return float(np.abs(shares - wanted).sum())
 
 
 def ones(support: tuple[int, ...]) -> NDArray[np.int64]:
@@ -170,41 +159,45 @@ def test_the_order_of_a_bag_does_not_matter() -> None:
     assert head(x[:, order], made.cls) == pytest.approx(head(x, made.cls), abs=1e-12)
 
 
-def extreme(head: Head, made: Embeddings, relevant: Floats, sign: int) -> Floats:
-    """Return the largest first output (times `sign`) over all irrelevant bits.
-
-    Output is a mixture whose irrelevant tokens have the weight e^score and their own value if their
-    bit is 1, else 1 and 0: the best bits for a ratio, by Dinkelbach's iteration, which is exact.
-    """
-    length = len(made.positions)
-    bits = np.zeros(length)
-    bits[list(SUPPORT)] = relevant
-    free = np.delete(np.arange(length), SUPPORT)
-    all_on = bag_of(made, np.ones(length))
-    scores = (all_on @ head.key @ head.query.T @ made.cls)[:-1]
-    values = sign * (all_on @ head.value @ head.output)[:-1, 0]
-    ratio = -np.inf
-    while True:
-        now = float(sign * head(bag_of(made, bits), made.cls)[0])
-        if now <= ratio + 1e-13:
-            return np.asarray(now)
-        ratio = now
-        top = max(scores.max(), 0.0)
-        gain_on = np.exp(scores - top) * (values - ratio)
-        gain_off = np.exp(-top) * (0.0 - ratio)
-        bits[free] = (gain_on > gain_off)[free]
-
-
 @pytest.mark.parametrize(("length", "d"), [(100, 120), (500, 300)])
 def test_the_bag_of_vectors_at_large_t(length: int, d: int) -> None:
     """The worst string, found exactly, is within γ/4 for every setting of the relevant bits."""
     made = embeddings(100, 120) if length == 100 else random_embeddings(length, d)
     head = bag_head(made, SUPPORT, output="sum")
-    for relevant in itertools.product((0.0, 1.0), repeat=3):
-        wanted = (sum(relevant) - 3) / (sum(relevant) + 1)
-        for sign in (1, -1):
-            found = sign * extreme(head, made, np.array(relevant), sign)
-            assert abs(found - wanted) <= 1 / 12
+    worst = worst_bag_error(head, made, SUPPORT)
+    rng, found = np.random.default_rng(0), 0.0
+    for bits in rng.integers(0, 2, (200, length)):
+        r = bits[list(SUPPORT)].sum()
+        out = float(head(bag_of(made, bits), made.cls)[0])
+        found = max(found, abs(out - (r - 3) / (r + 1)))
+
+    assert found <= worst <= 1 / 12
+
+
+def test_the_worst_string_of_a_bag_is_the_worst_of_all() -> None:
+    """Against all 128 strings of 7 bits."""
+    made = random_embeddings(7, 20)
+    head = bag_head(made, SUPPORT, output="sum")
+    r = ones(SUPPORT)
+    every = np.abs(head(bag_of(made, BITS), made.cls)[:, 0] - (r - 3) / (r + 1)).max()
+
+    assert worst_bag_error(head, made, SUPPORT) == pytest.approx(every, rel=1e-9)
+
+
+@pytest.mark.parametrize("symbols", [3, 4])
+def test_any_function_of_several_symbols(symbols: int) -> None:
+    """Two of four places with M symbols: s heads and a read-out of sM^s points, on all strings."""
+    made = embeddings(4, 40, np.random.default_rng(0), symbols=symbols)
+    words = np.array(list(itertools.product(range(symbols), repeat=4)))
+    gamma = 2 / (symbols - 1)
+    heads = bit_heads(made, (1, 3), gamma=gamma)
+    out = np.sum([head(tokens_of(made, words), made.cls) for head in heads], axis=0)[:, :2]
+    codes = np.array(list(itertools.product(np.linspace(-1, 1, symbols), repeat=2)))
+    values = np.random.default_rng(1).integers(0, 2, symbols**2)
+    readout = any_readout(codes, values, gamma)
+
+    assert readout.first.shape[1] == 4 * 2 * symbols**2
+    assert readout(out) == pytest.approx(values[words[:, 1] * symbols + words[:, 3]], abs=1e-9)
 
 
 def test_any_symmetric_function_with_one_head() -> None:

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from petridish.chapters.variables.experiments import SAMPLES, thresholds
+from petridish.chapters.variables.experiments import SAMPLES
 from petridish.chapters.variables.rules import ThresholdExponent
+from petridish.chapters.variables.settings import thresholds
 from petridish.chapters.variables.trials import success_by_sample, trials
 from petridish.errors import UserError
 from petridish.models import ClsTransformer
@@ -51,7 +52,7 @@ def test_the_search_trains_about_a_quarter(table: pl.DataFrame) -> None:
 
 def test_the_verdict_counts_trials(table: pl.DataFrame) -> None:
     """Judged without error, with seeds as the unit; six trials decide nothing."""
-    (verdict,) = SAMPLES.judge(table)
+    verdict, *_ = SAMPLES.judge(table)
     assert verdict.claim.kind == "ours"
     assert verdict.finding.n == len(trials(table)) < len(table)
     assert verdict.finding.judgement is Judgement.UNDECIDED

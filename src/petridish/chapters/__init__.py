@@ -26,7 +26,11 @@ from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SL
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
 from petridish.chapters.tables.recipe_choices import CHOICES
+from petridish.chapters.variables.bounds import BOUNDS
 from petridish.chapters.variables.experiments import SAMPLES
+from petridish.chapters.variables.functions import FUNCTIONS
+from petridish.chapters.variables.inside import ATTENTION
+from petridish.chapters.variables.parities import PARITIES
 from petridish.errors import UserError, nearest
 from petridish.experiment import Experiment
 
@@ -42,10 +46,12 @@ HIDDEN = (
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, LEMMAS, STRUCTURE)
-PILOTS = (PHASES, SAMPLES)
+VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
+PILOTS = (PHASES,)
 """The first experiments of chapters that are not complete, at smoke scale alone."""
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.id: experiment for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *PILOTS)
+    experiment.id: experiment
+    for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *PILOTS, *VARIABLES)
 }
 
 

@@ -7,82 +7,116 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from petridish.chapters.variables.trials import TRIAL, trials
-from petridish.rules.claims import Finding, Reads, by_interval, nothing
-from petridish.statistics.thresholds import (
-    exponents,
-    monotone,
-    outer_quantile,
-    threshold,
-    weighed_shares,
-)
+from petridish.chapters.variables.thresholds import SUCCESS, box_cox, thresholds_of
+from petridish.chapters.variables.trials import TRIAL
+from petridish.rules.claims import Finding, Judgement, Reads, by_interval, nothing
+from petridish.statistics.thresholds import exponents, outer_quantile
 
 if TYPE_CHECKING:
     import polars as pl
 
-DRAWS = 4_000
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ThresholdExponent(Reads):
-    """γ in m(T) ∝ T^γ, where m(T) is the least sample with which a share of the trials succeeds.
+class _OfThresholds(Reads):
+    """A rule about m(T), the least sample with which a share of the trials succeeds.
 
-    A trial is a seed with its restarts. Success is taken to rise along m, as the search for the
-    threshold takes it: shares are made monotone (isotonic regression, weighted by trials), and m(T)
-    is the least m of those tried at which they reach `success`. γ is the slope of a least-squares
-    line through the logarithms.
-
-    The interval comes from the trials' posterior: seeds are weighed at random, Exp(1) each, and
-    every sample size adds Gamma(½) to its solved and to its failed weight. A threshold below the
-    first m that was tried, or beyond the last, is only known to lie there, and the interval is as
-    wide as that allows. Supported if it lies below `below`, contradicted if above.
+    A trial is a seed with its restarts. `thresholds_of` says how m(T) and its posterior are found;
+    a threshold below the first m that was tried, or beyond the last, is only known to lie there.
     """
 
-    success: float = 0.8
-    below: float = 0.3
+    success: float = SUCCESS
 
     columns: ClassVar[tuple[str, ...]] = ("outcome", "drawn.attempts", *TRIAL, "restart")
     over: ClassVar[tuple[str, ...]] = ("restart",)  # one that succeeds stands for its seed
+
+
+@dataclass(frozen=True)
+class ThresholdExponent(_OfThresholds):
+    """γ in m(T) ∝ T^γ: the slope of a least-squares line through the logarithms.
+
+    An interval is as wide as thresholds outside of what was tried allow. Supported if it lies below
+    `below`, contradicted if above.
+    """
+
+    below: float = 0.3
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
         quantity = (
             f"exponent of T in the least m with which {100 * self.success:g} % of trials succeed"
         )
-        each = trials(table)
-        lengths = np.array(sorted(set(each["task.n"])), np.float64)
-        if len(lengths) < 2:
+        if table["task.n"].n_unique() < 2:
             return nothing(quantity, "needs two values of task.n")
-        rng = np.random.default_rng(0)
-        seeds = np.unique(each["seed"].to_numpy())
-        weights = rng.standard_exponential((DRAWS, len(seeds)))  # the same seeds at every m
-        found, drawn, named = [], [], []
-        for length in lengths:
-            cells = each.filter(each["task.n"] == length).partition_by("data.m")
-            sizes = [float(cell["data.m"][0]) for cell in cells]
-            counts = np.array([len(cell) for cell in cells], np.float64)
-            shares = np.array([[cell["solved"].mean() for cell in cells]], np.float64)
-            posterior = [
-                weighed_shares(
-                    cell["solved"].to_numpy().astype(np.float64),
-                    weights[:, np.searchsorted(seeds, cell["seed"].to_numpy())],
-                    rng,
-                )
-                for cell in cells
-            ]
-            found.append(threshold(monotone(shares, counts), sizes, self.success)[:, 0])
-            drawn.append(
-                threshold(monotone(np.stack(posterior, axis=1), counts), sizes, self.success)
-            )
-            low, high = found[-1]
-            at = f"≤ {high:g}" if low == 0 else f"> {low:g}" if math.isinf(high) else f"= {high:g}"
-            named.append(f"T = {length:g}: m {at}")
-        low_end, high_end = exponents(lengths, np.stack(drawn))
-        best_low, best_high = exponents(lengths, np.stack(found)[..., None])
+        known = thresholds_of(table, self.success)
+        low_end, high_end = exponents(known.lengths, known.drawn)
+        best_low, best_high = exponents(known.lengths, known.found[..., None])
         low = min(outer_quantile(low_end, level / 2), float(best_low[0]))
         high = max(outer_quantile(high_end, 1 - level / 2), float(best_high[0]))
         estimate = float(best_low[0]) if best_low[0] == best_high[0] else math.nan
-        remark = f"{', '.join(named)}; {len(each)} trials of {len(table)} runs"
+        remark = f"{known.text}; {known.trials} trials of {len(table)} runs"
         judgement = by_interval(-high, -low, -self.below)
-        return Finding(judgement, estimate, low, high, quantity, len(each), remark)
+        return Finding(judgement, estimate, low, high, quantity, known.trials, remark)
+
+
+@dataclass(frozen=True)
+class LinearInLog(_OfThresholds):
+    """The Box–Cox exponent γ of m(T) = a + b (T^γ − 1)/γ, of which log T is γ = 0.
+
+    Contradicted if the interval leaves out 0: linearity in log T is rejected. Supported if it has 0
+    in it and ends below `below`, so that steeper laws are rejected. (That data prefer a logarithm
+    to every power cannot come out: as γ → 0 powers become it.)
+    """
+
+    below: float = 0.5
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge from the runs of a sweep."""
+        quantity = "γ of m(T) = a + b (T^γ − 1)/γ"
+        if table["task.n"].n_unique() < 4:
+            return nothing(quantity, "needs four values of task.n")
+        known = thresholds_of(table, self.success)
+        if not known.exact:
+            return nothing(quantity, f"a threshold lies outside of the sizes tried: {known.text}")
+        each = box_cox(known.lengths, known.drawn.mean(axis=1))
+        each = np.where(np.isnan(each), -3, each)  # all equal: as flat as it gets
+        estimate = float(box_cox(known.lengths, known.found[:, :1])[0])
+        low, high = outer_quantile(each, level / 2), outer_quantile(each, 1 - level / 2)
+        rejected = low > 0 or high < 0
+        judgement = Judgement.CONTRADICTED if rejected else Judgement.UNDECIDED
+        if not rejected and high < self.below:
+            judgement = Judgement.SUPPORTED
+        remark = f"log T is {'rejected' if rejected else 'not rejected'}; searched from −3 to 3"
+        return Finding(judgement, estimate, low, high, quantity, known.trials, remark)
+
+
+@dataclass(frozen=True)
+class ThresholdAt(_OfThresholds):
+    """m(T) at one T, between two sizes."""
+
+    length: int = 300
+    between: tuple[float, float] = (56.0, 84.0)
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge from the runs of a sweep."""
+        quantity = f"least m at T = {self.length} with which {self.success:.0%} of trials succeed"
+        own = table.filter(table["task.n"] == self.length)
+        if not len(own):
+            return nothing(quantity, f"no run has task.n = {self.length}")
+        known = thresholds_of(own, self.success)
+        low, high = known.interval(0, level)
+        below, above = self.between
+        inside = below <= low and high <= above
+        outside = high < below or low > above
+        judgement = (
+            Judgement.SUPPORTED
+            if inside
+            else Judgement.CONTRADICTED
+            if outside
+            else Judgement.UNDECIDED
+        )
+        estimate = float(known.found[0, 1]) if known.exact else math.nan
+        return Finding(judgement, estimate, low, high, quantity, known.trials, known.text)

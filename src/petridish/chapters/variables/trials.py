@@ -21,6 +21,7 @@ def trials(table: pl.DataFrame) -> pl.DataFrame:
         table.group_by(TRIAL)
         .agg(
             solved=(pl.col("outcome") == "SOLVED").any(),
+            wins=(pl.col("outcome") == "SOLVED").sum(),
             restarts=pl.len(),
             attempts=pl.col("drawn.attempts").max(),
         )
@@ -47,3 +48,34 @@ def success_by_sample(table: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("task.n", "data.m")
     )
+
+
+def slopes(table: pl.DataFrame) -> pl.DataFrame:
+    """Return how many further examples ten times as many bits ask for, of each learner.
+
+    The slope of a least-squares line through m against log₁₀ T, and the exponent of m ∝ T^γ, over
+    the T whose threshold lies inside of what was tried.
+    """
+    import numpy as np
+    import polars as pl
+
+    from petridish.chapters.variables.classical import sizes_beside
+    from petridish.chapters.variables.thresholds import thresholds_of
+
+    known = thresholds_of(table)
+    inside = known.found[:, 0] == known.found[:, 1]
+    lengths = known.lengths[inside]
+    rows = []
+    if len(lengths) > 1:
+        beside = sizes_beside(tuple(int(length) for length in lengths))
+        for name, sizes in {"transformer": known.found[inside, 1], **beside}.items():
+            ranks = np.log10(lengths)
+            rows.append(
+                {
+                    "learner": name,
+                    "examples per tenfold T": float(np.polyfit(ranks, sizes, 1)[0]),
+                    "exponent": float(np.polyfit(ranks, np.log10(sizes), 1)[0]),
+                    **{f"m at T = {n:g}": float(m) for n, m in zip(lengths, sizes, strict=True)},
+                }
+            )
+    return pl.DataFrame(rows)

@@ -24,14 +24,14 @@ Key = Literal["least-norm", "sum"]
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Vectors of unit norm: e_0, e_1 and v_cls, orthogonal to each other and to all positions.
+    """Vectors of unit norm: E_0, E_1, … and v_cls, orthogonal to each other and to all positions.
 
     Attributes
     ----------
     positions : array, shape (T, d)
         v_1 … v_T, of which two have an inner product of at most Δ.
-    tokens : array, shape (2, d)
-        E_0 and E_1.
+    tokens : array, shape (M, d)
+        E_0 and E_1; of M symbols as many [TH A.2.4].
     cls : array, shape (d,)
     """
 
@@ -47,23 +47,28 @@ class Embeddings:
         return float(products.max())
 
 
-def embeddings(length: int, d: int, rng: np.random.Generator | None = None) -> Embeddings:
-    """Return positions of unit norm in d − 3 dimensions, and three vectors beside them.
+def embeddings(
+    length: int, d: int, rng: np.random.Generator | None = None, *, symbols: int = 2
+) -> Embeddings:
+    """Return positions of unit norm in d − M − 1 dimensions, and M + 1 vectors beside them.
 
     The unit vectors where they fit (Δ = 0), or random directions if `rng` is given.
     """
     check_whole("embeddings", 1, length=length)
-    check_whole("embeddings", 4, d=d)
-    if rng is None and length > d - 3:
+    check_whole("embeddings", 2, symbols=symbols)
+    beside = symbols + 1
+    check_whole("embeddings", beside + 1, d=d)
+    if rng is None and length > d - beside:
         raise UserError(
-            f"embeddings: length={length} positions are not orthogonal in d − 3 = {d - 3} "
-            "dimensions. Raise d, or give an rng for random directions."
+            f"embeddings: length={length} positions are not orthogonal in d − {beside} = "
+            f"{d - beside} dimensions. Raise d, or give an rng for random directions."
         )
-    places = np.eye(length, d - 3) if rng is None else rng.standard_normal((length, d - 3))
+    shape = (length, d - beside)
+    places = np.eye(*shape) if rng is None else rng.standard_normal(shape)
     places /= np.linalg.norm(places, axis=1, keepdims=True)
     eye = np.eye(d)
-    positions = np.concatenate([np.zeros((length, 3)), places], axis=1)
-    return Embeddings(positions, eye[:2], eye[2])
+    positions = np.concatenate([np.zeros((length, beside)), places], axis=1)
+    return Embeddings(positions, eye[:symbols], eye[symbols])
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +190,8 @@ def bit_heads(given: Embeddings, support: Support, *, gamma: float = 2.0) -> tup
     """Return s heads whose sum is within γ/4 of (χ_i for i in I), fixed positions [TH Lemma A.19].
 
     Head b writes χ of its own position into coordinate b. W_V ends in the coordinate from which W_C
-    reads: the text has e_2 in one and e_1 in the other, whose product is 0.
+    reads: the text has e_2 in one and e_1 in the other, whose product is 0. Of M symbols χ is
+    spaced evenly from −1 to 1, which is 2/(M − 1)-injective: give that as γ [TH A.2.4].
     """
     positions = given.positions
     support = _checked(len(positions), support)
@@ -198,7 +204,7 @@ def bit_heads(given: Embeddings, support: Support, *, gamma: float = 2.0) -> tup
             Head(
                 np.outer(rate * given.cls, first),
                 np.outer(own, first),
-                np.outer(given.tokens[1] - given.tokens[0], first),
+                np.outer(np.linspace(-1, 1, len(given.tokens)) @ given.tokens, first),
                 np.outer(first, _row(d, place)),
             )
         )

@@ -30,6 +30,24 @@ def rademacher_bound(log_cover: Callable[[float], float], m: float, *, largest: 
     return float(min(largest, (TRUNCATED * radii + CHAINING * beyond).min()))
 
 
+def closed_rademacher(capacity: float, m: float, *, largest: float = 1.0) -> float:
+    r"""Bound the Rademacher complexity where :math:`\log N_\infty(ε) ≤ C/ε^2` [TH Cor. A.3].
+
+    :math:`12 \sqrt{C/m} (1 + \log(A \sqrt{m/C} / 3))`, the best δ being :math:`3 \sqrt{C/m}`; A
+    where that is beyond A.
+    """
+    if capacity <= 0 or m <= 0 or largest <= 0:
+        raise UserError(
+            f"closed_rademacher: capacity={capacity}, m={m}, largest={largest}. Give positive "
+            "numbers."
+        )
+    scale = math.sqrt(capacity / m)
+    if TRUNCATED * largest <= CHAINING * scale:
+        return largest
+    inner = 1 + math.log(largest * TRUNCATED / (CHAINING * scale))
+    return min(largest, CHAINING * scale * inner)
+
+
 def gap_bound(
     log_cover: Callable[[float], float],
     m: float,
