@@ -35,7 +35,7 @@ SmokeStore = Callable[[str], Path]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give `seed` one value, or several by PETRIDISH_TEST_SEEDS=0,1,2: a claim holds for all."""
+    """Set `seed` to 0, or to each of PETRIDISH_TEST_SEEDS=0,1,2: a claim holds for all."""
     if "seed" in metafunc.fixturenames:
         seeds = os.environ.get("PETRIDISH_TEST_SEEDS", "0").split(",")
         metafunc.parametrize("seed", [int(seed) for seed in seeds])
@@ -44,8 +44,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 # The longest files. With `--dist loadfile` a worker takes a whole file: begun last, one of them
 # would keep one core busy while the other has nothing left to do.
 LONG = (
-    *("test_smoke.py", "test_trouble.py", "test_cli.py", "test_smoke_hidden.py"),
-    *("test_columns.py", "test_run_time_constants.py"),
+    *("test_smoke.py", "test_smoke_hidden.py", "test_columns.py", "test_cli.py"),
+    *("test_explorer_page.py", "test_trouble.py", "test_run_time_constants.py"),
 )
 
 
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def petridish(tmp_path: Path) -> Command:
-    """Give the command line as a user has it: a new process in an empty folder."""
+    """Return the command line as a user has it: a new process in an empty folder."""
 
     def command(*arguments: object, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -9,7 +9,7 @@ import polars as pl
 
 
 def messy(rows: int = 120, *, classes: int = 3) -> pl.DataFrame:
-    """Give a table with every kind of column."""
+    """Return a table with every kind of column."""
     rng = np.random.default_rng(1)
     age = rng.normal(40, 12, rows).round(1)
     job = rng.choice(["clerk", "cook", "nurse"], rows)

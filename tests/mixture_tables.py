@@ -40,5 +40,5 @@ def cell(times: Times, **columns: Any) -> pl.DataFrame:
 
 
 def resources(option: Mixture) -> tuple[float, ...]:
-    """Give the four resources that a mixture takes."""
+    """Return the four resources that a mixture takes."""
     return option.m, option.width, option.steps, option.restarts

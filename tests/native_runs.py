@@ -35,7 +35,7 @@ Arrays = list[NDArray[Any]]
 
 
 def spec_of(**changes: Any) -> RunSpec:
-    """Give a short run without target that keeps its loss at every step."""
+    """Return a short run without target that keeps its loss at every step."""
     training = changes.pop("training", {})
     base: dict[str, Any] = {
         "task": SparseParity(20, 3),

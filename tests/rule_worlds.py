@@ -99,7 +99,7 @@ def nothing_matters(rng: np.random.Generator, cell: dict[str, Any]) -> int:
 
 
 def most_wrong(tables: int, level: float = 0.05) -> int:
-    """Give the number of wrong decisions that bad luck of 1e-4 explains."""
+    """Return the number of wrong decisions that bad luck of 1e-4 explains."""
     from scipy.stats import binom
 
     return int(binom.isf(1e-4, tables, level))

@@ -22,12 +22,12 @@ def products(n_rows: int, n_columns: int = 6, seed: int = 0) -> tuple[Floats, ND
 
 
 def both(**parameters: Any) -> list[Any]:
-    """Give a classifier and a regressor."""
+    """Return a classifier and a regressor."""
     return [SparseMLPClassifier(**parameters), SparseMLPRegressor(**parameters)]
 
 
 def scores(estimator: Any, x: Any) -> Floats:
-    """Give what an estimator says in numbers."""
+    """Return what an estimator says in numbers."""
     numbers: Floats = (
         estimator.predict_proba(x) if hasattr(estimator, "classes_") else estimator.predict(x)
     )

@@ -149,7 +149,7 @@ def by_family(offsets: Mapping[str, float], varying: float = 0.004) -> Effect:
 
 
 def equal(gain: float) -> dict[float, float]:
-    """Give the same gain at every m."""
+    """Return the same gain at every m."""
     return dict.fromkeys(SAMPLES, gain)
 
 

@@ -30,7 +30,7 @@ RECIPE = Recipe(
 
 
 def sample(n_rows: int = 64) -> WeightedRows:
-    """Give rows whose class is the sign of a product."""
+    """Return rows whose class is the sign of a product."""
     x = np.random.default_rng(1).normal(size=(n_rows, 4)).astype(np.float32)
     target = (x[:, :1] * x[:, 1:2] > 0).astype(np.float32)
     return WeightedRows(x, target, np.ones(n_rows, np.float32))
@@ -167,7 +167,7 @@ class Fixed(Clock):
     """A clock that has always known the best step."""
 
     def best(self) -> int:
-        """Give it."""
+        """Return it."""
         return 31
 
     def wanted(self) -> set[int]:

@@ -214,7 +214,7 @@ def test_two_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def clockwork(monkeypatch: pytest.MonkeyPatch) -> NumericTable:
-    """Let a fit take a thousandth of a second a row, by a clock that only fits move."""
+    """Let a fit take a thousandth of a second per row, by a clock that only fits move."""
     now = [0.0]
 
     def fit(examples: NumericTable, name: str, size: int, repeat: int, **_: Any) -> MethodFit:

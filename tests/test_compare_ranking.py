@@ -160,7 +160,7 @@ def test_the_correction_keeps_its_level_where_students_does_not() -> None:
 
 
 def invented(errors: dict[str, dict[int, list[float]]], **changes: Any) -> Comparison:
-    """Give a comparison with these errors by method, size and repeat."""
+    """Return a comparison with these errors by method, size and repeat."""
     fits = tuple(
         MethodFit(name, size, repeat, error, 1 - error, 0.5, 0.5)
         for name, sizes in errors.items()
@@ -211,7 +211,7 @@ def test_the_ranking_by_hand() -> None:
 
 
 def described(target: str = "grade") -> Any:
-    """Give a description whose target has that name."""
+    """Return a description whose target has that name."""
     return examine(messy(), target)[0]
 
 

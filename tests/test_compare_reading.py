@@ -192,7 +192,7 @@ def test_values_become_numbers() -> None:
 
 
 def column_kind(values: list[Any], name: str = "x") -> str:
-    """Give the kind of one column beside a target and another column."""
+    """Return the kind of one column beside a target and another column."""
     rows = len(values)
     frame = pl.DataFrame(
         {name: values, "other": np.arange(rows) ** 0.5, "y": ["a", "b"] * (rows // 2)}
@@ -297,7 +297,7 @@ def test_rows_without_a_target_and_rare_classes_are_left_out() -> None:
 
 
 def table(**columns: Any) -> pl.DataFrame:
-    """Give a table of 60 rows with a column x, and those given."""
+    """Return a table of 60 rows with a column x, and those given."""
     return pl.DataFrame({"x": np.sqrt(np.arange(60)), **columns}, strict=False)
 
 

@@ -74,7 +74,7 @@ def apart(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sample(m: int, seed: int = 0, dataset: str = "breast_cancer") -> tuple[Any, Any, Any, Any]:
-    """Give training inputs and labels, test inputs and labels."""
+    """Return training inputs and labels, test inputs and labels."""
     task = find_table(dataset)
     some = task.draw([seed], "train", 0, m)
     rest = task.draw([seed], "test", 0, task.n_test_rows)
@@ -82,7 +82,7 @@ def sample(m: int, seed: int = 0, dataset: str = "breast_cancer") -> tuple[Any, 
 
 
 def spec_of(model: object, **changes: Any) -> RunSpec:
-    """Give a run on the table that comes with scikit-learn."""
+    """Return a run on the table that comes with scikit-learn."""
     task = find_table("breast_cancer")
     parts: dict[str, Any] = {
         "task": task,

@@ -70,7 +70,7 @@ STEPPING = [engine for name, engine in ENGINES.items() if name not in ("wide", "
 
 
 def spec_of(**changes: Any) -> RunSpec:
-    """Give a small run that keeps its loss at every step."""
+    """Return a small run that keeps its loss at every step."""
     training = changes.pop("training", {})
     base: dict[str, Any] = {
         "task": SparseParity(12, 3),
@@ -83,19 +83,19 @@ def spec_of(**changes: Any) -> RunSpec:
 
 
 def on_group(**changes: Any) -> RunSpec:
-    """Give a small run on the permutations of three things."""
+    """Return a small run on the permutations of three things."""
     training = {"loss": CrossEntropy(), "penalty": NeuronNorm(1e-3, 2, 3), "weight_decay": 0.0}
     base = {"task": GroupProduct("S3"), "model": Homogeneous(9)}
     return spec_of(**(base | changes | {"training": training | changes.pop("training", {})}))
 
 
 def still(model: Any) -> dict[str, Any]:
-    """Give the training of a model: no decay where it holds weights fixed."""
+    """Return the training of a model: no decay where it holds weights fixed."""
     return {"weight_decay": 0.0} if isinstance(model, Tangent) else {}
 
 
 def started(init: Init) -> RunSpec:
-    """Give a run that starts by `init`, with a model that it takes."""
+    """Return a run that starts by `init`, with a model that it takes."""
     model = Tangent(10) if isinstance(init, TangentStart) else MLP(10)
     return spec_of(init=init, model=model, training=still(model))
 
@@ -194,7 +194,7 @@ def test_losses_agree_with_the_reference(engine: Engine, name: str, seed: int) -
 
 
 def signature(record: RunRecord) -> Any:
-    """Give all of a record that must not depend on its company, as text: NaN equals NaN."""
+    """Return all of a record that must not depend on its company, as text: NaN equals NaN."""
     ending = (record.outcome, record.solved_at, record.fitted_at, record.steps)
     return repr((ending, record.test_error, record.train_loss, record.curves))
 

@@ -26,12 +26,12 @@ from tests.test_analysis import rising, runs_of
 
 
 def frontier_table() -> pl.DataFrame:
-    """Give a table with the columns a heat map reads."""
+    """Return a table with the columns a heat map reads."""
     return with_cells(runs_of(rising).with_columns(pl.lit(1000).alias("training.steps")))
 
 
 def curve_table() -> pl.DataFrame:
-    """Give a table of runs with curves."""
+    """Return a table of runs with curves."""
     table = frontier_table().filter(pl.col("seed") < 3)
     count = len(table)
     return table.with_columns(
@@ -42,12 +42,12 @@ def curve_table() -> pl.DataFrame:
 
 
 def texts(figure: Figure) -> list[str]:
-    """Give every text drawn inside the panels."""
+    """Return every text drawn inside the panels."""
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
 def test_the_heat_map_prints_what_it_shows() -> None:
-    """A panel an initialisation, dense first; a number a cell; n and steps below."""
+    """One panel per initialisation, dense first; one number per cell; n and steps below."""
     table = frontier_table()
     figure = success_heat_map(table, "Title")
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
@@ -155,7 +155,7 @@ def test_sizes_are_written_as_the_papers_do() -> None:
 
 
 def parity_table() -> pl.DataFrame:
-    """Give the runs of two n and two k, with what became of them."""
+    """Return the runs of two n and two k, with what became of them."""
     parts = [
         runs_of(rising).with_columns(
             pl.lit(f"sparse_parity({n}, {k})").alias("task"),

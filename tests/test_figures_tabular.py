@@ -46,12 +46,12 @@ def contest(tasks: int = 6, trials: int = 4) -> pl.DataFrame:
 
 
 def drawn(figure: Figure) -> list[Any]:
-    """Give the panels that are shown."""
+    """Return the panels that are shown."""
     return [panel for panel in figure.axes if panel.get_visible()]
 
 
 def texts(panel: Any) -> list[str]:
-    """Give the texts of a panel."""
+    """Return the texts of a panel."""
     return [text.get_text() for text in panel.texts]
 
 

@@ -91,7 +91,7 @@ Frontier = Callable[..., tuple[int, str, str]]
 
 
 def times_of(spec: RunSpec) -> Times:
-    """Give what the runs of a cell did.
+    """Return what the runs of a cell did.
 
     m = 30: nothing; m = 100: half of the wide sparse nets, late; m = 300: a cheap way and a fast.
     """
@@ -129,7 +129,7 @@ def filled_store(folder: Path, settings: list[str], times: Callable[[RunSpec], T
 
 @pytest.fixture
 def frontier(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Frontier:
-    """Give the command on a store made by hand: exit code, what it printed, what it complained."""
+    """Return the command on a store made by hand: exit code, what it printed, its complaint."""
     folder = filled_store(tmp_path / "s", ["seed=0..9"], times_of)
 
     def command(*arguments: str) -> tuple[int, str, str]:

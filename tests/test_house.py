@@ -103,12 +103,12 @@ def _are_neighbours(one: Path, other: Path, imports: set[tuple[Path, Path]]) -> 
 
 
 def _documented() -> Iterator[tuple[str, str]]:
-    for path in FILES:
+    for path in [*FILES, *sorted((TREE / "tests").rglob("*.py"))]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 text = ast.get_docstring(node)
                 if text:
-                    yield f"{path.relative_to(SOURCE)}: {text.splitlines()[0]}", text
+                    yield f"{path.relative_to(TREE)}: {text.splitlines()[0]}", text
 
 
 def test_a_file_is_read_in_one_sitting() -> None:

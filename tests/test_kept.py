@@ -52,7 +52,7 @@ NET, BITS = MLP(6), SparseParity(8, 2)
 
 
 def spec_of(model: Any = NET, task: Any = BITS, **training: Any) -> RunSpec:
-    """Give a short run that keeps its weights."""
+    """Return a short run that keeps its weights."""
     return RunSpec(
         task=task,
         data=Data(m=40, n_test=50),

@@ -42,7 +42,7 @@ def batch(
 def loss_by_autograd(
     loss: MemberLoss, weights: list[Tensor], x: Tensor, target: Tensor, weight: Tensor
 ) -> Tensor:
-    """Give one member's loss, written as PyTorch's own layers and losses."""
+    """Return one member's loss, written as PyTorch's own layers and losses."""
     h = x
     for layer in range(0, len(weights) - 2, 2):
         h = torch.nn.functional.linear(h, weights[layer], weights[layer + 1]).relu()
@@ -116,7 +116,7 @@ def test_steps_are_those_of_torch_optim(
 def torch_optimiser(
     rule: SGD | Adam | AdamW, weights: list[Tensor], rates: list[float], decays: list[float]
 ) -> torch.optim.Optimizer:
-    """Give PyTorch's optimiser of a rule, with a rate and a decay for each weight."""
+    """Return PyTorch's optimiser of a rule, with a rate and a decay for each weight."""
     groups: list[dict[str, Any]] = [
         {"params": [w], "lr": rate, "weight_decay": decay}
         for w, rate, decay in zip(weights, rates, decays, strict=True)

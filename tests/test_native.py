@@ -101,7 +101,7 @@ INITS: tuple[Init, ...] = (Uniform(), XavierUniform(), KaimingGaussian(), Sparse
 
 
 def init_of(n: int, width: int) -> Init:
-    """Give every initialisation its turn.
+    """Try every initialisation.
 
     Bernoulli weights where n is even: n + 1 terms ±c then never cancel. Where they do, a rounding
     decides whether a neuron is active, and engines that add in different orders part at once

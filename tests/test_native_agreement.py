@@ -14,14 +14,14 @@ LEVEL = 0.001  # of each of the two tests below: a right engine fails one in 500
 
 
 def two_sided(one: int, other: int) -> float:
-    """Give the probability that fair coins fall at least as unevenly as this."""
+    """Return the probability that fair coins fall at least as unevenly as this."""
     n, k = one + other, max(one, other)
     tail = sum(math.comb(n, i) for i in range(k, n + 1))
     return min(1.0, float(2 * tail / 2**n))
 
 
 def near_the_frontier() -> list[RunSpec]:
-    """Give 200 runs in cells where some succeed and some do not."""
+    """Return 200 runs in cells where some succeed and some do not."""
     cells = [(10, 600), (10, 800), (30, 500), (30, 600), (100, 400)]
     return [
         RunSpec(

@@ -53,7 +53,7 @@ MODELS: tuple[Model, ...] = (
 
 
 def short(model: Model, *, n: int = 20, batch: int = 32, loss: Loss = Hinge()) -> RunSpec:  # noqa: B008
-    """Give forty steps without a target, with their losses and the weights' movement."""
+    """Return forty steps without a target, with their losses and the weights' movement."""
     return RunSpec(
         task=SparseParity(n, 3),
         data=Data(n_test=100),

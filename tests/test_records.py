@@ -123,7 +123,7 @@ def test_a_record_of_today_lists_its_cells(tmp_path: Path) -> None:
 
 
 def full_panel() -> tuple[Grid, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
-    """Give the recorded cells that have every seed, and each run's steps in the same places."""
+    """Return the recorded cells that have every seed, and each run's steps in the same places."""
     runs = read_record(PANEL).filter(pl.col("model.width") <= FULL)
     counts = grid(runs, rows="model.width", columns="data.m", strata=["task", "init"])
     steps = np.zeros(counts.outcome.shape)

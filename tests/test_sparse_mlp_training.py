@@ -203,7 +203,7 @@ def test_slopes_under_dropout_are_those_of_autograd() -> None:
 
 
 def dropped(start: list[NDArray[np.float32]]) -> DropoutMembers:
-    """Give two members with half of their neurons silent."""
+    """Return two members with half of their neurons silent."""
     return DropoutMembers(start, loss="square", optimiser=AdamW(), dropout=0.5, seeds=[3, 4])
 
 

@@ -140,7 +140,7 @@ def leaves(value: Any) -> list[tuple[str, ...]]:
 
 
 def changed(value: Any, path: tuple[str, ...]) -> Any:
-    """Give a copy with another value at `path`."""
+    """Return a copy with another value at `path`."""
     name, *rest = path
     inner = getattr(value, name)
     if rest:

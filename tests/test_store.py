@@ -54,7 +54,7 @@ def record(seed: int, **changes: Any) -> RunRecord:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Give a store with four runs in two shards."""
+    """Return a store with four runs in two shards."""
     store = Store(tmp_path / "store")
     store.prepare()
     store.write([record(0), record(1, outcome=Outcome.OUT_OF_STEPS)])

@@ -247,7 +247,7 @@ def test_filtering_an_empty_store_gives_nothing(tmp_path: Path) -> None:
 
 
 def comparable(store: Store) -> pl.DataFrame:
-    """Give a store's table without what may differ between two equal runs: time, and the tree."""
+    """Return a store's table without what may differ between two equal runs: time, and the tree."""
     table = store.read(columns="all").table.drop("seconds", "commit", "clean").sort("key")
     return table.select(sorted(table.columns))
 

@@ -355,7 +355,7 @@ GREEDY = RunSpec(
 
 
 def cut(spec: RunSpec, deeper: tuple[int, ...]) -> RunSpec:
-    """Give a greedy run with fewer layers, written out by hand."""
+    """Return a greedy run with fewer layers, written out by hand."""
     schedule = frozen_below(len(deeper), len(deeper) + 2)
     return replace(
         spec,

@@ -44,7 +44,7 @@ LONG = FILE.replace("STEPS", "200").replace("range(30)", "range(2000)")
 
 @pytest.fixture
 def sweep_file(tmp_path: Path) -> Path:
-    """Give a user's file whose sweep has 120 runs."""
+    """Write a user's file whose sweep has 120 runs."""
     path = tmp_path / "own.py"
     path.write_text(FILE.replace("STEPS", "400"), encoding="utf-8")
     return path
@@ -64,7 +64,7 @@ def start(file: Path, store: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def errors_of(store: Path) -> str:
-    """Give what the last `start` on a store wrote to standard error."""
+    """Return what the last `start` on a store wrote to standard error."""
     return store.with_suffix(".err").read_text(encoding="utf-8")
 
 

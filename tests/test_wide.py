@@ -40,7 +40,7 @@ CANCER, DIGITS = find_table("breast_cancer"), find_table("digits")
 
 
 def spec_of(**changes: Any) -> RunSpec:
-    """Give a short run on a table, watched at its end only."""
+    """Return a short run on a table, watched at its end only."""
     training: dict[str, Any] = {
         "loss": Logistic(),
         "optimiser": Adam(),
