@@ -10,13 +10,14 @@ import torch
 
 from petridish.errors import UserError
 from petridish.models import MLP
-from petridish.tasks import SparseParity
+from petridish.tasks import Dictionary, SparseParity
 from petridish.testing.base import agree
 from petridish.training import (
     INSTRUMENTS,
     CrossEntropy,
     Data,
     Evaluation,
+    Hinge,
     RunRecord,
     RunSpec,
     Silent,
@@ -25,8 +26,7 @@ from petridish.training import (
 )
 from petridish.training.devices import CPU, Device
 from petridish.training.engines import torch as stacked
-from tests.test_attention_instruments import OF_CHAINS
-from tests.test_contracts import RUNS
+from tests.test_contracts import OF_OTHERS, RUNS, short_run
 from tests.test_engines import SPECS, on_group
 
 HERE = Device("cpu", host=False)
@@ -66,10 +66,16 @@ def test_the_reference_too(name: str) -> None:
     agree(name, records(specs, HERE, "reference"), records(specs, CPU, "reference"))
 
 
-def test_instruments_read_the_same() -> None:
-    """All of them, at every evaluation."""
-    names = tuple(sorted(set(INSTRUMENTS) - {each.name for each in OF_CHAINS}))
-    spec = RUNS["parity"]
+OF_MARGINS = ("open_margins", "pattern_gradient")
+
+
+@pytest.mark.parametrize("which", ["of a parity", "of margins"])
+def test_instruments_read_the_same(which: str) -> None:
+    """All of a parity, and those of a dictionary's patterns, at every evaluation."""
+    if which == "of a parity":
+        names, spec = tuple(sorted(set(INSTRUMENTS) - OF_OTHERS)), RUNS["parity"]
+    else:
+        names, spec = OF_MARGINS, short_run(Dictionary(7, 5, 3), MLP(6), Hinge())
     spec = replace(spec, evaluation=replace(spec.evaluation, instruments=names))
     specs = [replace(spec, seed=seed) for seed in range(2)]
 
