@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from petridish.bench import explorer_answers
 from petridish.bench.explorer_answers import make_store
 from petridish.errors import UserError
 from petridish.explorer import one_file
@@ -274,3 +275,20 @@ def test_of_many_settings_a_file_has_the_maps_and_fewer_runs(
     assert all(each["n"] == 100 and each["curves"] == [] for each in settings)
     seeds = [each["runs"][each["columns"].index("seed")] for each in settings]
     assert seeds == [[0, 1, 2, 3, 4]] * 20
+
+
+def test_the_bench_has_every_number_once(tmp_path: Path) -> None:
+    """Of a made store of twenty settings; the one more shard is seen."""
+    make_store(tmp_path / "made", 2_000)
+    row = {"runs": 2_000, **explorer_answers._measured(tmp_path / "made")}
+    lines = explorer_answers.explorer_table([row]).splitlines()
+
+    assert row["settings"] == 20
+    assert lines[0].split() == ["runs", "2,000"]
+    assert [line.split("  ")[0] for line in lines[2:5]] == [
+        "open, s",
+        "open, on one core, s",
+        "first value, s",
+    ]
+    assert len(lines) == len(row)
+    assert all(float(line.split()[-1]) > 0 for line in lines[2:])
