@@ -11,7 +11,7 @@ import torch
 from petridish.errors import UserError
 from petridish.models import MLP
 from petridish.tasks import Dictionary, SparseParity
-from petridish.testing.base import agree
+from petridish.testing.base import agree, short_run
 from petridish.training import (
     INSTRUMENTS,
     CrossEntropy,
@@ -26,7 +26,7 @@ from petridish.training import (
 )
 from petridish.training.devices import CPU, Device
 from petridish.training.engines import torch as stacked
-from tests.test_contracts import OF_OTHERS, RUNS, short_run
+from tests.test_contracts import OF_OTHERS, RUNS
 from tests.test_engines import SPECS, on_group
 
 HERE = Device("cpu", host=False)
