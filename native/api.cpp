@@ -35,7 +35,11 @@ constexpr InstructionSet SETS[] = {
     {&petridish::KERNELS_AVX512, has_avx512},
     {&petridish::KERNELS_AVX2, has_avx2},
 #endif
+#if defined(__aarch64__)
+    {&petridish::KERNELS_NEON, always},
+#else
     {&petridish::KERNELS_PORTABLE, always},
+#endif
 };
 constexpr int32_t N_SETS = sizeof(SETS) / sizeof(SETS[0]);
 

@@ -8,3 +8,17 @@
 #endif
 #define NOINLINE __attribute__((noinline))
 #define FORCE_INLINE inline __attribute__((always_inline))
+
+// The bytes of two vectors by turns: of their lower halves, of their upper halves.
+using Byte16 = signed char __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define INTERLEAVED(a, b, i)                                                                     \
+    __builtin_shufflevector(a, b, i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19, i + 4, \
+                            i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23)
+#else
+#define INTERLEAVED(a, b, i)                                                                  \
+    __builtin_shuffle(a, b, Byte16{i, i + 16, i + 1, i + 17, i + 2, i + 18, i + 3, i + 19,    \
+                                   i + 4, i + 20, i + 5, i + 21, i + 6, i + 22, i + 7, i + 23})
+#endif
+FORCE_INLINE Byte16 lower_interleaved(Byte16 a, Byte16 b) { return INTERLEAVED(a, b, 0); }
+FORCE_INLINE Byte16 upper_interleaved(Byte16 a, Byte16 b) { return INTERLEAVED(a, b, 8); }

@@ -28,12 +28,11 @@ namespace petridish {
 namespace {
 
 // Whether a neuron is active on one of the first `examples` examples; blocks are filled up.
-bool any_active(const Kernels& kernels, const Batch& batch, int64_t width, int64_t examples) {
-    for (int64_t block = 0; block * LANES < examples; ++block) {
-        const int64_t left = std::min<int64_t>(LANES, examples - block * LANES);
-        const uint32_t real = kernels.examples_mask((int)left);
-        const uint32_t* active = batch.active + block * width;
-        if (std::any_of(active, active + width, [=](uint32_t a) { return a & real; })) return true;
+bool any_active(const Net& net, const Batch& batch, int64_t examples) {
+    const int64_t bundles = (net.width + BUNDLE - 1) / BUNDLE;
+    for (int64_t bundle = 0; bundle < bundles; ++bundle) {
+        const uint64_t* active = batch.active + bundle * LANES * batch.blocks;
+        if (std::any_of(active, active + examples, [](uint64_t a) { return a != 0; })) return true;
     }
     return false;
 }
@@ -44,7 +43,7 @@ bool Run::hopeless() {
     if (!plain_ || !spec_.certify || spec_.curves || stages_.empty()) return false;
     if (step_ < next_proof_) return false;
     // The last minibatch refutes most candidates at no cost.
-    if (step_ == 0 || any_active(kernels_, batch_, net_.width, spec_.batch_size)) return false;
+    if (step_ == 0 || any_active(net_, batch_.batch, spec_.batch_size)) return false;
     next_proof_ = 2 * step_;  // what fails now seldom holds soon, and a proof costs a full look
     if (!stays_finite() || !biases_decay_alike() || constant_may_fit()) return false;
     const int64_t minus =
@@ -82,12 +81,11 @@ bool Run::biases_decay_alike() const {
 
 // No input, seen or unseen, activates a neuron whose bias outweighs all its weights.
 bool Run::inactive_on_all_inputs() const {
-    const double margin = 1 + net_.n1 * 0x1p-22;
+    const double margin = 1 + (net_.n + 1) * 0x1p-22;
     for (int64_t j = 0; j < net_.width; ++j) {
-        const float* row = net_.rows + j * net_.stride;
         double size = 0;
-        for (int64_t i = 0; i < spec_.n; ++i) size += std::fabs((double)row[i]);
-        if (!(row[spec_.n] + margin * size <= 0)) return false;  // also if it is no number
+        for (int64_t i = 0; i < spec_.n; ++i) size += std::fabs((double)net_.weight(j, i));
+        if (!(net_.bias(j) + margin * size <= 0)) return false;  // also if it is no number
     }
     return true;
 }
@@ -95,30 +93,29 @@ bool Run::inactive_on_all_inputs() const {
 bool Run::inactive_on_samples() {
     std::vector<float> bias((size_t)net_.width);
     for (int64_t j = 0; j < net_.width; ++j) {  // raise every bias by the margin …
-        float* row = net_.rows + j * net_.stride;
-        float size = 0;
-        for (int64_t i = 0; i <= spec_.n; ++i) size += std::fabs(row[i]);
-        bias[(size_t)j] = row[spec_.n];
-        row[spec_.n] += size * (float)net_.n1 * 0x1p-22f;
+        float size = std::fabs(net_.bias(j));
+        for (int64_t i = 0; i < spec_.n; ++i) size += std::fabs(net_.weight(j, i));
+        bias[(size_t)j] = net_.bias(j);
+        net_.bias(j) += size * (float)(net_.n + 1) * 0x1p-22f;
     }
     const bool inactive = inactive_on(spec_.train_inputs, spec_.train_labels, spec_.m) &&
                           inactive_on(spec_.test_inputs, spec_.test_labels, spec_.n_test);
     for (int64_t j = 0; j < net_.width; ++j)  // … and put it back
-        net_.rows[j * net_.stride + spec_.n] = bias[(size_t)j];
+        net_.bias(j) = bias[(size_t)j];
     return inactive;
 }
 
 bool Run::inactive_on(const uint64_t* inputs, const uint8_t* labels, int64_t count) {
-    Buffer<uint32_t> active(PROBE_BLOCKS * net_.width);
-    probe_.active = active.get();
+    probe_.want_active(net_, true);
     bool inactive = true;
     for (int64_t done = 0; inactive && done < count;) {
         const int64_t piece = probe(inputs, labels, done, count);
-        inactive = !any_active(kernels_, probe_, net_.width, piece) &&
-                   std::all_of(probe_.sums, probe_.sums + piece, [](float f) { return f == 0; });
+        const float* const sums = probe_.batch.sums;
+        inactive = !any_active(net_, probe_.batch, piece) &&
+                   std::all_of(sums, sums + piece, [](float f) { return f == 0; });
         done += piece;
     }
-    probe_.active = nullptr;
+    probe_.want_active(net_, false);
     return inactive;
 }
 

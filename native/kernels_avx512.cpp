@@ -3,5 +3,5 @@
 #include "kernels.inc"
 
 const petridish::Kernels petridish::KERNELS_AVX512 = {
-    "avx512", expand, build, examples_mask, table_bytes, pass, expand_rows, forward, descend, peak_flops,
+    "avx512", lay_out, find_patterns, scratch_bytes, pass, peak_flops,
 };

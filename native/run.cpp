@@ -17,14 +17,6 @@ constexpr float SMALLEST_SCALE = 0x1p-20f, SMALLEST_ROW = 0x1p-100f;
 
 int64_t blocks_of(int64_t examples) { return (examples + LANES - 1) / LANES; }
 
-// Rows that are updated and run forward together, a multiple of every tile. With few inputs they
-// stay in the nearest cache beside the minibatch and its tables. With many those two fill it by
-// turns, so that the turns are made long, and the rows wait in the next cache.
-int64_t group_of(int stride) {
-    const int64_t bytes = (stride <= 80 ? 10 : 96) * 1024;
-    return std::clamp<int64_t>(bytes / (4 * stride) / 24 * 24, 24, 240);
-}
-
 // Four sums at once, in a fixed order.
 double sum_of(const float values[LANES]) {
     double part[4] = {};
@@ -35,10 +27,59 @@ double sum_of(const float values[LANES]) {
 
 }  // namespace
 
-Block32::Block32(int n1, int64_t blocks)
-    : words_((n1 + 63) / 64), bits_(32 * blocks * words_), y_((size_t)(32 * blocks), 1.0f) {
+Block32::Block32(int n, int64_t blocks)
+    : words_((n + 63) / 64), bits_(32 * blocks * words_), y_((size_t)(32 * blocks), 1.0f) {
     for (int64_t place = 0; place < 32 * blocks; ++place) rows_.push_back(example(place));
 }
+
+Room::Room(const Net& net, const Neurons& neurons, int64_t blocks, bool training)
+    : blocks_(blocks),
+      slices_(blocks * LANES * ((net.n + 63) / 64) * 8),
+      places_(blocks * LANES * net.groups),
+      z_(blocks * LANES * PANEL),
+      partial_(blocks * LANES * PANEL),
+      sums_(blocks * LANES) {
+    batch = {(int)blocks,    slices_.get(), places_.get(), z_.get(), partial_.get(),
+             sums_.get(),    nullptr,       nullptr,       nullptr};
+    if (is_plain(neurons)) {
+        want_active(net, training);
+        return;
+    }
+    h_ = Buffer<float>(net.panels * blocks * LANES * PANEL);
+    batch.h = h_.get();
+    if (!training) return;
+    slope_ = Buffer<float>(net.panels * blocks * LANES * PANEL);
+    batch.slope = slope_.get();
+}
+
+void Room::want_active(const Net& net, bool wanted) {
+    const int64_t bundles = (net.width + BUNDLE - 1) / BUNDLE;
+    active_ = Buffer<uint64_t>(wanted ? bundles * LANES * blocks_ : 0);
+    batch.active = wanted ? active_.get() : nullptr;
+}
+
+namespace {
+
+Net net_of(const petridish_spec& spec) {
+    Net net{};
+    net.n = (int)spec.n;
+    net.groups = (net.n + GROUP - 1) / GROUP;
+    net.width = spec.width;
+    net.panels = (spec.width + PANEL - 1) / PANEL;
+    net.stride = (int64_t)PANEL * net.coordinates();
+    net.scale = 1;
+    return net;
+}
+
+Neurons neurons_of(const petridish_spec& spec) {
+    Neurons neurons{spec.activation, spec.output, spec.degree, (float)spec.scale,
+                    spec.n_coefficients, {}};
+    for (int i = 0; i < MAX_COEFFICIENTS; ++i)
+        neurons.coefficients[i] = (float)spec.coefficients[i];
+    return neurons;
+}
+
+}  // namespace
 
 Run::Run(const petridish_spec& spec, const Kernels& kernels)
     : spec_(spec),
@@ -50,56 +91,29 @@ Run::Run(const petridish_spec& spec, const Kernels& kernels)
       batches_{spec.seed, spec.batches_key},
       train_{spec.seed, spec.train_key},
       noise_{spec.seed, spec.noise_key},
-      examples_((int)spec.n + 1, blocks_of(spec.batch_size)),
-      probe_examples_((int)spec.n + 1, PROBE_BLOCKS),
+      net_(net_of(spec)),
+      neurons_(neurons_of(spec)),
+      plain_(is_plain(neurons_)),
+      rows_(net_.panels * net_.stride),
+      v_(net_.panels * PANEL),
+      batch_(net_, neurons_, blocks_of(spec.batch_size), true),
+      examples_(net_.n, blocks_of(spec.batch_size)),
+      coefficient_(blocks_of(spec.batch_size) * LANES),
+      which_((size_t)(blocks_of(spec.batch_size) * LANES)),
+      patterns_(blocks_of(spec.batch_size) * (net_.coordinates() + 16)),
+      scratch_(kernels.scratch_bytes(net_)),
+      probe_(net_, neurons_, PROBE_BLOCKS, false),
+      probe_examples_(net_.n, PROBE_BLOCKS),
+      row_(spec.width),
       train_loss_(std::numeric_limits<double>::quiet_NaN()) {
-    plain_ = spec.activation == RELU && spec.output == WEIGHTS;
-    net_.n1 = (int)spec.n + 1;
-    const int padded = plain_ ? 8 : 16;
-    net_.stride = (net_.n1 + padded - 1) / padded * padded;
-    net_.width = spec.width;
-    net_.group = group_of(net_.stride);
-    rows_ = Buffer<float>(net_.width * net_.stride);
-    v_ = Buffer<float>(net_.width);
-    row_ = net_.width;
     net_.rows = rows_.get();
     net_.v = v_.get();
-
-    const int64_t blocks = blocks_of(spec.batch_size);
-    x_ = Buffer<float>(blocks * net_.n1 * LANES);
-    sums_ = Buffer<float>(blocks * LANES);
-    if (plain_) active_ = Buffer<uint32_t>(blocks * net_.width);
-    batch_ = {(int)blocks, x_.get(), sums_.get(), active_.get()};
-    probe_x_ = Buffer<float>(PROBE_BLOCKS * net_.n1 * LANES);
-    probe_sums_ = Buffer<float>(PROBE_BLOCKS * LANES);
-    probe_ = {(int)PROBE_BLOCKS, probe_x_.get(), probe_sums_.get(), nullptr};
-
-    if (spec.m > 0) rejected_below_ = (uint32_t)(((uint64_t)1 << 32) % (uint64_t)spec.m);
-    if (!plain_) {
-        neurons_ = {spec.activation, spec.output, spec.degree, (float)spec.scale,
-                    spec.n_coefficients, {}};
-        for (int i = 0; i < MAX_COEFFICIENTS; ++i)
-            neurons_.coefficients[i] = (float)spec.coefficients[i];
-        x_rows_ = Buffer<float>(blocks * LANES * net_.stride);
-        h_ = Buffer<float>(blocks * net_.width * LANES);
-        slope_ = Buffer<float>(blocks * net_.width * LANES);
-        probe_h_ = Buffer<float>(PROBE_BLOCKS * net_.width * LANES);
-        coefficient_ = Buffer<float>(blocks * LANES);
-        d_ = Buffer<float>(blocks * LANES);
-        gradient_ = Buffer<float>(net_.stride);
-        which_.resize((size_t)(blocks * LANES));
-        return;
-    }
-    const bool floats = !has_integer_coefficients(spec.loss);
-    const int64_t table_bytes = kernels.table_bytes(net_.n1, floats);
-    tables_ = Buffer<char>(blocks * table_bytes);
-    scratch_ = Buffer<float>(net_.n1 + 16);
-    n_groups_.resize((size_t)blocks);
-    shift_.resize((size_t)(8 * blocks));
-    update_.tables = {(int)blocks, n_groups_.data(), shift_.data(),
-                      table_bytes, floats,           tables_.get()};
-    update_.active = active_.get();
+    update_.which = which_.data();
+    update_.coefficient = coefficient_.get();
+    update_.signs = plain_ && has_integer_coefficients(spec.loss);
+    update_.patterns = patterns_.get();
     update_.scratch = scratch_.get();
+    if (spec.m > 0) rejected_below_ = (uint32_t)(((uint64_t)1 << 32) % (uint64_t)spec.m);
 }
 
 void Run::write_weights(const float* weight, const float* bias, const float* output,
@@ -108,9 +122,8 @@ void Run::write_weights(const float* weight, const float* bias, const float* out
     net_.scale = 1;
     net_.beta = *output_bias;
     for (int64_t j = 0; j < net_.width; ++j) {
-        float* row = net_.rows + j * net_.stride;
-        memcpy(row, weight + j * spec_.n, sizeof(float) * (size_t)spec_.n);
-        row[spec_.n] = bias[j];
+        for (int64_t i = 0; i < spec_.n; ++i) net_.weight(j, i) = weight[j * spec_.n + i];
+        net_.bias(j) = bias[j];
         net_.v[j] = output[j];
     }
 }
@@ -118,9 +131,9 @@ void Run::write_weights(const float* weight, const float* bias, const float* out
 void Run::read_weights(float* weight, float* bias, float* output, float* output_bias) {
     settle();
     for (int64_t j = 0; j < net_.width; ++j) {
-        const float* row = net_.rows + j * net_.stride;
-        for (int64_t i = 0; i < spec_.n; ++i) weight[j * spec_.n + i] = net_.scale * row[i];
-        bias[j] = net_.scale * row[spec_.n];
+        for (int64_t i = 0; i < spec_.n; ++i)
+            weight[j * spec_.n + i] = net_.scale * net_.weight(j, i);
+        bias[j] = net_.scale * net_.bias(j);
         output[j] = net_.v[j];
     }
     *output_bias = net_.beta;
@@ -190,25 +203,17 @@ void Run::begin_pass(const Update* update, Batch* batch) {
 }
 
 void Run::continue_pass(int64_t& work) {
-    const int64_t cost = pass_batch_ ? pass_batch_->blocks : update_.tables.blocks;  // of one row
-    const int64_t groups = std::max<int64_t>(1, work / (cost * net_.group));
+    const int64_t cost = pass_batch_ ? pass_batch_->blocks : batch_.batch.blocks;  // of one row
+    const int64_t bundles = std::max<int64_t>(1, work / (cost * BUNDLE));
     const int64_t left = net_.width - row_;
-    const int64_t rows = groups < left / net_.group + 1 ? std::min(groups * net_.group, left) : left;
-    if (plain_) {
-        kernels_.pass(net_, pass_update_, pass_batch_, row_, row_ + rows);
-        row_ += rows;
-        work -= rows * cost;
-    } else {
-        const bool training = pass_batch_ == &batch_;
-        kernels_.forward(net_, neurons_, *pass_batch_, (training ? h_ : probe_h_).get(),
-                         training ? slope_.get() : nullptr);
-        row_ = net_.width;
-        work -= net_.width * cost * 2;
-    }
+    const int64_t rows = bundles < left / BUNDLE + 1 ? std::min(bundles * BUNDLE, left) : left;
+    kernels_.pass(net_, neurons_, pass_update_, batch_.batch, pass_batch_, row_, row_ + rows);
+    row_ += rows;
+    work -= rows * cost;
     if (row_ < net_.width) return;
     if (pass_update_) pending_ = false;
-    if (pass_batch_ == &batch_) end_step();
-    if (pass_batch_ == &probe_) count_outputs(counting_, piece_);
+    if (pass_batch_ == &batch_.batch) end_step();
+    if (pass_batch_ == &probe_.batch) count_outputs(counting_, piece_);
 }
 
 // A look first asks whether the training sample is fitted, once it has not been before, then whether
@@ -266,31 +271,27 @@ int64_t Run::expand_probe(const uint64_t* inputs, const uint8_t* labels, int64_t
     const int64_t count = std::min(until - first, LANES * PROBE_BLOCKS);
     for (int64_t e = 0; e < count; ++e)
         probe_examples_.put(e, inputs + (first + e) * n_words_, n_words_, labels[first + e]);
-    probe_.blocks = (int)blocks_of(count);
-    for (int64_t block = 0; block < probe_.blocks; ++block)
-        kernels_.expand(probe_examples_.examples(block), net_.n1,
-                        probe_.x + block * net_.n1 * LANES);
+    probe_.batch.blocks = (int)blocks_of(count);
+    for (int block = 0; block < probe_.batch.blocks; ++block)
+        kernels_.lay_out(net_, probe_examples_.examples(block), probe_.batch, block);
     return count;
 }
 
 // The same, and run them forward at once.
 int64_t Run::probe(const uint64_t* inputs, const uint8_t* labels, int64_t first, int64_t until) {
     const int64_t count = expand_probe(inputs, labels, first, until);
-    if (plain_)
-        kernels_.pass(net_, nullptr, &probe_, 0, net_.width);
-    else
-        kernels_.forward(net_, neurons_, probe_, probe_h_.get(), nullptr);
+    kernels_.pass(net_, neurons_, nullptr, batch_.batch, &probe_.batch, 0, net_.width);
     return count;
 }
 
 void Run::begin_piece(int64_t until) {
     piece_ = expand_probe(counting_.inputs, counting_.labels, counting_.done, until);
-    begin_pass(nullptr, &probe_);
+    begin_pass(nullptr, &probe_.batch);
 }
 
 void Run::count_outputs(Counting& counting, int64_t count) const {
     for (int64_t e = 0; e < count; ++e) {
-        const float f = net_.scale * probe_.sums[e] + net_.beta;
+        const float f = net_.scale * probe_.batch.sums[e] + net_.beta;
         counting.wrong += !(f * probe_examples_.y()[e] > 0);  // an f of 0, or none, has no sign
     }
     counting.done += count;
@@ -309,10 +310,9 @@ int64_t Run::count_wrong(const uint64_t* inputs, const uint8_t* labels, int64_t 
 void Run::begin_step() {
     fold();
     draw_batch();
-    for (int block = 0; block < batch_.blocks; ++block)
-        kernels_.expand(examples_.examples(block), net_.n1,
-                        batch_.x + (int64_t)block * net_.n1 * LANES);
-    begin_pass(pending_ ? &update_ : nullptr, &batch_);
+    for (int block = 0; block < batch_.batch.blocks; ++block)
+        kernels_.lay_out(net_, examples_.examples(block), batch_.batch, block);
+    begin_pass(pending_ ? &update_ : nullptr, &batch_.batch);
 }
 
 void Run::end_step() {
@@ -400,27 +400,24 @@ void Run::descend() {
     const petridish_piece& now = piece();
     double loss = 0, pull = 0;
     bool any = false;
-    for (int block = 0; block < batch_.blocks; ++block) {
-        float f[LANES], value[LANES], coefficient[LANES];
+    update_.count = 0;
+    for (int block = 0; block < batch_.batch.blocks; ++block) {
+        float f[LANES], value[LANES];
+        float* const coefficient = coefficient_.get() + LANES * block;
         for (int e = 0; e < LANES; ++e)
-            f[e] = net_.scale * batch_.sums[LANES * block + e] + net_.beta;
+            f[e] = net_.scale * batch_.batch.sums[LANES * block + e] + net_.beta;
         const int64_t real = std::min<int64_t>(LANES, batch - LANES * block);
         losses(spec_.loss, f, examples_.y() + LANES * block, value, coefficient);
         for (int64_t e = real; e < LANES; ++e) value[e] = 0, coefficient[e] = 0;  // no examples
         loss += sum_of(value);
         pull += sum_of(coefficient);
-        const bool some =
-            std::any_of(coefficient, coefficient + LANES, [](float c) { return c != 0; });
-        any |= some;
-        if (!plain_) {
-            std::copy_n(coefficient, LANES, coefficient_.get() + LANES * block);
-            continue;
+        // Examples without a loss are left out, where that saves tables.
+        const int64_t others = std::count(coefficient, coefficient + LANES, 0.0f);
+        for (int e = 0; e < LANES; ++e) {
+            which_[(size_t)update_.count] = LANES * block + e;
+            update_.count += coefficient[e] != 0 || (others > 0 && others < 2 * GROUP);
         }
-        n_groups_[(size_t)block] = 0;
-        if (some)
-            n_groups_[(size_t)block] = kernels_.build(
-                examples_.examples(block), net_.n1, coefficient, update_.tables.floats,
-                &shift_[(size_t)(8 * block)], tables_.get() + update_.tables.block_bytes * block);
+        any |= others < LANES;
     }
     loss_sum_ += loss / (double)batch;
     ++n_losses_;
@@ -429,60 +426,49 @@ void Run::descend() {
         return;
     }
 
+    // Decay of ReLUs' rows is a scale of them all; others' outputs do not scale with their rows.
     const double share = 1.0 / (double)batch;
     const auto kept = [&](int k) { return 1 - now.rate[k] * now.decay[k]; };
+    const auto factor = [&](int k) { return now.rate[k] * share; };
     const float scale_before = net_.scale;
-    net_.beta = (float)(kept(3) * net_.beta + now.rate[3] * share * pull);
-    if (!plain_) return descend_neurons(now);
-    net_.scale = (float)(net_.scale * kept(0));
-    const double rows_factor = share / net_.scale;
-    update_.rows_factor = (float)(now.rate[0] * rows_factor);
-    update_.v_decay = (float)kept(2);
-    update_.v_factor = (float)(now.rate[2] * share * scale_before);
-    update_.own_bias = now.rate[0] != now.rate[1] || now.decay[0] != now.decay[1];
-    update_.bias_decay = (float)(kept(1) / kept(0));
-    update_.bias_factor = (float)(now.rate[1] * rows_factor);
+    if (plain_) net_.scale = (float)(net_.scale * kept(0));
+    net_.beta = (float)(kept(3) * net_.beta + factor(3) * pull);
+    const bool own_bias = !plain_ || now.rate[0] != now.rate[1] || now.decay[0] != now.decay[1];
+    update_.row_keep = plain_ ? 1 : (float)kept(0);
+    update_.bias_keep = !own_bias ? 1 : (float)(plain_ ? kept(1) / kept(0) : kept(1));
+    update_.v_keep = (float)kept(2);
+    update_.row_factor = (float)(now.rate[0] * (share / net_.scale));
+    update_.bias_factor = (float)(now.rate[1] * (share / net_.scale));
+    update_.v_factor = (float)(factor(2) * scale_before);
     pending_ = any;
-    if (any) return;
-
-    // Nothing but decay.
-    for (int64_t j = 0; j < net_.width; ++j) net_.v[j] *= update_.v_decay;
-    if (update_.own_bias)
-        for (int64_t j = 0; j < net_.width; ++j)
-            net_.rows[j * net_.stride + spec_.n] *= update_.bias_decay;
+    if (pending_)
+        kernels_.find_patterns(net_, batch_.batch, update_);
+    else
+        decay_only();
 }
 
-// The minibatch is still at hand, so that the change is made at once.
-void Run::descend_neurons(const petridish_piece& now) {
-    const auto kept = [&](int k) { return (float)(1 - now.rate[k] * now.decay[k]); };
-    const auto factor = [&](int k) { return (float)(now.rate[k] / (double)spec_.batch_size); };
-    int64_t count = 0;
-    for (int e = 0; e < LANES * batch_.blocks; ++e)
-        if (coefficient_[e] != 0) which_[(size_t)count++] = e;
-    if (count > 0)
-        for (int block = 0; block < batch_.blocks; ++block)
-            kernels_.expand_rows(examples_.examples(block), net_.n1, net_.stride,
-                                 x_rows_.get() + (int64_t)block * LANES * net_.stride);
-    neurons_update_ = {batch_.blocks, x_rows_.get(), h_.get(),  slope_.get(), coefficient_.get(),
-                       count,         which_.data(), kept(0),   kept(1),      kept(2),
-                       factor(0),     factor(1),     factor(2), d_.get(),     gradient_.get()};
-    kernels_.descend(net_, neurons_, neurons_update_);
+void Run::decay_only() {
+    for (int64_t j = 0; j < net_.width; ++j) {
+        if (neurons_.output == WEIGHTS) net_.v[j] *= update_.v_keep;
+        if (update_.row_keep != 1)
+            for (int64_t i = 0; i < spec_.n; ++i) net_.weight(j, i) *= update_.row_keep;
+        if (update_.bias_keep != 1) net_.bias(j) *= update_.bias_keep;
+    }
 }
 
 // Fold a scale that has become small into the rows; no update may be waiting.
 void Run::fold() {
     if (pending_ || net_.scale >= SMALLEST_SCALE) return;
     for (int64_t j = 0; j < net_.width; ++j) {
-        float* row = net_.rows + j * net_.stride;
         float largest = 0;
-        for (int i = 0; i < net_.n1; ++i) {
-            row[i] *= SMALLEST_SCALE;  // a power of two rounds nothing, but may flush to 0
-            largest = std::max(largest, fabsf(row[i]));
+        for (int i = 0; i < net_.coordinates(); ++i) {
+            net_.weight(j, i) *= SMALLEST_SCALE;  // a power of two rounds nothing, but may flush to 0
+            largest = std::max(largest, fabsf(net_.weight(j, i)));
         }
         // Far below what can still matter: gone as a whole, lest its smaller entries go first and
         // turn the sign of what is left.
         if (largest < SMALLEST_ROW)
-            for (int i = 0; i < net_.n1; ++i) row[i] = 0;
+            for (int i = 0; i < net_.coordinates(); ++i) net_.weight(j, i) = 0;
     }
     net_.scale /= SMALLEST_SCALE;
 }

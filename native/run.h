@@ -29,10 +29,10 @@ class Buffer {
     std::vector<Line> storage_;
 };
 
-// Blocks of 32 packed examples, each with room for the bias' bit, and their labels.
+// Blocks of 32 packed examples, and their labels.
 class Block32 {
    public:
-    Block32(int n1, int64_t blocks);
+    Block32(int n, int64_t blocks);
     void put(int64_t place, const uint64_t* example, int64_t n_words, uint8_t label) {
         uint64_t* room = this->example(place);
         for (int64_t w = 0; w < n_words; ++w) room[w] = example[w];
@@ -47,6 +47,19 @@ class Block32 {
     Buffer<uint64_t> bits_;
     std::vector<const uint64_t*> rows_;
     std::vector<float> y_;
+};
+
+// A batch and the memory that it lies in.
+struct Room {
+    Room(const Net& net, const Neurons& neurons, int64_t blocks, bool training);
+    Batch batch;
+    void want_active(const Net& net, bool wanted);  // plain networks
+
+   private:
+    int64_t blocks_;
+    Buffer<uint8_t> slices_, places_;
+    Buffer<float> z_, partial_, sums_, h_, slope_;
+    Buffer<uint64_t> active_;
 };
 
 class Run {
@@ -94,7 +107,7 @@ class Run {
     void draw_offline(uint64_t first);
     void draw_online(int64_t start);
     void descend();
-    void descend_neurons(const petridish_piece& now);
+    void decay_only();
     void fold();
     void settle();
     const petridish_piece& piece() const;
@@ -117,31 +130,24 @@ class Run {
     uint32_t rejected_below_ = 0;  // 2^32 mod m
 
     Net net_;
+    Neurons neurons_;
+    bool plain_;  // ReLUs with trained outputs
     Buffer<float> rows_, v_;
 
-    bool plain_;  // a ReLU's network with trained outputs: the fast kernels
-    Neurons neurons_;
-    NeuronsUpdate neurons_update_{};
-    Buffer<float> x_rows_, h_, slope_, probe_h_, coefficient_, d_, gradient_;
-    std::vector<int> which_;
-
-    Batch batch_;
+    Room batch_;
     Block32 examples_;
-    Buffer<float> x_, sums_;
-    Buffer<uint32_t> active_;
     std::vector<uint64_t> drawn_, drawn_noise_;
     int64_t drawn_from_ = 0, drawn_until_ = 0;  // steps whose minibatches are in drawn_
 
     bool pending_ = false;  // the step's update waits for the next pass
-    Update update_;
-    Buffer<char> tables_;
-    Buffer<float> scratch_;
-    std::vector<int> n_groups_;
-    std::vector<uint8_t> shift_;
+    Update update_{};
+    Buffer<float> coefficient_;
+    std::vector<int> which_;
+    Buffer<uint64_t> patterns_;
+    Buffer<char> scratch_;
 
-    Batch probe_;  // pieces of a held-out sample
+    Room probe_;  // pieces of a held-out sample
     Block32 probe_examples_;
-    Buffer<float> probe_x_, probe_sums_;
 
     int64_t next_proof_ = 0;  // the step from which a proof of failure is tried again
     int64_t step_ = 0;

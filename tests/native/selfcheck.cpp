@@ -19,6 +19,7 @@ struct Case {
     double rate, decay;
     bool own_bias;
     uint64_t noise;
+    int32_t activation = RELU, output = WEIGHTS;
 };
 
 const Case CASES[] = {
@@ -37,6 +38,13 @@ const Case CASES[] = {
     {"online, noise", 130, 10, 16, 0, 100, SQUARE, 0.01, 0.01, false, (uint64_t)1 << 51},
     {"vanishing", 10, 5, 32, 50, 3000, HINGE, 0.5, 1.0, false, 0},
     {"diverging", 20, 10, 32, 50, 200, SQUARE, 30.0, 0.0, false, 0},
+    {"bundles", 65, 150, 130, 300, 30, HINGE, 0.1, 0.01, false, 0},
+    {"power", 30, 20, 33, 300, 40, HINGE, 0.01, 0.1, false, 0, POWER, WEIGHTS},
+    {"zigzags", 70, 18, 32, 300, 40, SQUARE, 0.01, 0.1, true, 0, ZIGZAG, ONES},
+    {"triangles", 20, 3, 64, 0, 40, LOGISTIC, 0.1, 0.1, false, 0, TRIANGLE, WEIGHTS},
+    {"polynomial", 12, 17, 20, 100, 40, CORRELATION, 0.01, 0.1, false, 0, POLYNOMIAL, WEIGHTS},
+    {"sines", 40, 33, 32, 300, 40, HINGE, 0.02, 0.1, false, 0, SINE, WEIGHTS},
+    {"product", 20, 5, 40, 300, 40, HINGE, 0.05, 0.1, false, 0, RELU, PRODUCT},
 };
 
 std::vector<unsigned char> outcome(const Case& c, int32_t isa) {
@@ -72,6 +80,9 @@ std::vector<unsigned char> outcome(const Case& c, int32_t isa) {
     petridish_spec spec = {};
     spec.n = c.n, spec.width = c.width, spec.batch_size = c.batch, spec.steps = c.steps;
     spec.m = c.m, spec.loss = c.loss, spec.certify = 1;
+    spec.activation = c.activation, spec.output = c.output, spec.degree = 4, spec.scale = 0.5;
+    spec.n_coefficients = 3;
+    for (int i = 0; i < 3; ++i) spec.coefficients[i] = 0.5 - 0.3 * i;
     spec.seed = 11, spec.batches_key = 1, spec.train_key = 2, spec.noise_key = 3;
     spec.train_inputs = train.data(), spec.train_labels = train_labels.data();
     spec.parity_mask = mask.data(), spec.support = support, spec.n_relevant = 3;
@@ -84,6 +95,7 @@ std::vector<unsigned char> outcome(const Case& c, int32_t isa) {
         output((size_t)c.width), beta(1);
     for (auto* part : {&weight, &bias, &output, &beta})
         for (float& value : *part) value = ((float)(random() >> 40) * 0x1p-24f - 0.5f) * 0.6f;
+    if (c.output != WEIGHTS) output.assign(output.size(), 1), beta[0] = 0;
     petridish_run* run =
         petridish_begin(&spec, isa, weight.data(), bias.data(), output.data(), beta.data());
     int32_t status = RUNNING;

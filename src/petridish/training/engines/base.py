@@ -175,6 +175,7 @@ class Native(Engine):
     """Two-layer networks and polynets on ±1 inputs, and two transformers: whole runs in C++."""
 
     name: ClassVar[str] = "native"
+    version: ClassVar[int] = 2  # two-layer networks: sums by tables, forward too
 
     def refusal(self, spec: RunSpec) -> str | None:
         """Refuse what the compiled code was not written for, naming the engine that was."""
