@@ -145,6 +145,21 @@ petridish_state Run::state() const {
 
 // ---- the course of a run ---------------------------------------------------------------------
 
+//   STEPS ─▶ FIT ─▶ SCREEN ─▶ TEST ─▶ TRAIN ─▶ DONE ─▶ the end, or STEPS again
+//
+//   STEPS   draw and lay out a minibatch, one pass, the loss; every so often a look:
+//   FIT     is the training sample fitted? a growing part of it; not if it was, or all is counted
+//   SCREEN  is the run solved? a growing part of the held-out sample; not without a target
+//   TEST    all errors of the held-out sample: if solved, at the end, or for curves
+//   TRAIN   all errors of the training sample: for curves
+//   DONE    keep what was found; solved, out of steps, hopeless, or on with the steps
+//
+// Every phase but DONE goes by passes over the network:
+//
+//   begin_step or begin_piece ─▶ continue_pass … ─▶ end_step (descend) or count_outputs
+//
+// and a step's update waits for the next step's pass (`pending_`).
+//
 // Passes over the network are cut into parts, so that a run of any size comes back to its caller
 // soon: `row_` is where the pass under way has come to, the width if there is none.
 
