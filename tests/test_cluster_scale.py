@@ -98,14 +98,16 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
             )
             cluster.processes.append(process)
         client = cluster.client(WORKERS)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Drive, "_submit", counted)
-            watched = Watched(scheduler.pid)
-            began = time.perf_counter()
-            summary = run_sweep(sweep, Store(tmp_path / "kept"), executor=Simulated(client))
-            ended = time.perf_counter()
+        watched = Watched(scheduler.pid)
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Drive, "_submit", counted)
+                began = time.perf_counter()
+                summary = run_sweep(sweep, Store(tmp_path / "kept"), executor=Simulated(client))
+                ended = time.perf_counter()
+        finally:
             watched.over.set()
-        client.close()
+            client.close()
     print(
         f"\n{WORKERS} workers, {summary.done} runs of {RUN_SECONDS} s in {len(sent)} tasks: "
         f"{first - began:.0f} s until the first was sent, then {ended - first:.0f} s "
