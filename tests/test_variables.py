@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from petridish.chapters.variables.experiments import SAMPLES
 from petridish.chapters.variables.rules import ThresholdExponent
-from petridish.chapters.variables.settings import thresholds
+from petridish.chapters.variables.trial_settings import thresholds
 from petridish.chapters.variables.trials import success_by_sample, trials
 from petridish.errors import UserError
 from petridish.models import ClsTransformer

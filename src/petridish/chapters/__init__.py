@@ -26,7 +26,7 @@ from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SL
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
 from petridish.chapters.tables.experiments import DEFAULT, TABULAR
 from petridish.chapters.tables.recipe_choices import CHOICES
-from petridish.chapters.variables.bounds import BOUNDS
+from petridish.chapters.variables.bound_checks import BOUNDS
 from petridish.chapters.variables.experiments import SAMPLES
 from petridish.chapters.variables.functions import FUNCTIONS
 from petridish.chapters.variables.inside import ATTENTION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from petridish.chapters.variables.figures import growth, success_of_trials
 from petridish.chapters.variables.rules import LinearInLog, ThresholdAt, ThresholdExponent
-from petridish.chapters.variables.settings import thresholds
+from petridish.chapters.variables.trial_settings import thresholds
 from petridish.chapters.variables.trials import slopes, success_by_sample
 from petridish.experiment import Experiment
 from petridish.models import ClsTransformer

@@ -60,7 +60,7 @@ def growth(table: pl.DataFrame, title: str) -> Figure:
     import numpy as np
 
     from petridish.chapters.variables.classical import sizes_beside
-    from petridish.chapters.variables.thresholds import thresholds_of
+    from petridish.chapters.variables.sample_thresholds import thresholds_of
 
     known = thresholds_of(table)
     lengths = known.lengths

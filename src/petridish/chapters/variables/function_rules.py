@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from petridish.chapters.variables.rules import ThresholdExponent
-from petridish.chapters.variables.thresholds import Thresholds, thresholds_of
+from petridish.chapters.variables.sample_thresholds import Thresholds, thresholds_of
 from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.sweeps.arms import by_arm
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.chapters.variables.function_rules import EasierThan, MlpExponent, by_function
-from petridish.chapters.variables.settings import setting
+from petridish.chapters.variables.trial_settings import setting
 from petridish.experiment import Experiment
 from petridish.figures.panels import framed
 from petridish.figures.style import BLUE, GREY, sample_label

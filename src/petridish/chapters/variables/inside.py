@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from petridish.chapters.variables.inside_figures import ORDER, attention_of_cls, best_curves
-from petridish.chapters.variables.measures import Below
-from petridish.chapters.variables.settings import setting
+from petridish.chapters.variables.measures import LeastBelow
 from petridish.chapters.variables.start_rules import MixedStarts, ScattersMore
+from petridish.chapters.variables.trial_settings import setting
 from petridish.experiment import Experiment
 from petridish.models import ClsTransformer
 from petridish.rules import BestOf, Claim, Each, LastOf, Rule
@@ -89,13 +89,13 @@ def around(
 
 def every_start(curve: str, value: float, above: float) -> Rule:
     """Claim that a curve falls below a value in every run: in the worst start of each data set."""
-    worst = BestOf(Below(curve, value), best="least")
+    worst = BestOf(LeastBelow(curve, value), best="least")
     return Rule(worst, Each(("arm",), only={"arm": CURVES}), Share(), above=above)
 
 
 def best_start(arm: str, **decision: float) -> Rule:
     """Judge the share of data sets on which some start has an accuracy above 0.99."""
-    best = BestOf(Below("test_error", 0.01), best="most")
+    best = BestOf(LeastBelow("test_error", 0.01), best="most")
     return Rule(best, Each(("arm",), only={"arm": (arm,)}), Share(), **decision)  # type: ignore[arg-type]
 
 

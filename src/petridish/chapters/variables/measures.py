@@ -40,7 +40,7 @@ class Least(Measure):
 
 
 @dataclass(frozen=True)
-class Below(Least):
+class LeastBelow(Least):
     """1 if the curve is below a value at some evaluation, else 0."""
 
     value: float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.chapters.variables.thresholds import SUCCESS, box_cox, thresholds_of
+from petridish.chapters.variables.sample_thresholds import SUCCESS, box_cox, thresholds_of
 from petridish.chapters.variables.trials import TRIAL
 from petridish.rules.claims import Finding, Judgement, Reads, by_interval, nothing
 from petridish.statistics.thresholds import exponents, outer_quantile

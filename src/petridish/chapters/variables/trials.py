@@ -60,7 +60,7 @@ def slopes(table: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     from petridish.chapters.variables.classical import sizes_beside
-    from petridish.chapters.variables.thresholds import thresholds_of
+    from petridish.chapters.variables.sample_thresholds import thresholds_of
 
     known = thresholds_of(table)
     inside = known.found[:, 0] == known.found[:, 1]
