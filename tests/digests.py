@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from petridish.models import MLP, BareHead, ByName, ClsTransformer, Constant, Normal
+from petridish.models import MLP, BareHead, ByName, ClsTransformer, Constant, Normal, ResNet
 from petridish.tasks import (
     BiasedAnd,
     BiasedBits,
@@ -77,6 +77,13 @@ for task in (
     find_images("digits", (0, 1)),
 ):
     SERVED[task.name] = RunSpec(task=task, data=Data(m=16, n_test=50), model=MLP(6))
+SERVED["filters"] = RunSpec(
+    task=find_images("digits", (0, 1)),
+    data=Data(m=16, n_test=50),
+    model=ResNet(2),
+    init=ByName((("@bias", Constant(0.0)), ("*", Normal(0.1)))),  # its own is PyTorch's draw
+    training=Training(loss=CrossEntropy(), batch_size=None),
+)
 _FIRST = replace(RUNS["model mlp(6)"], seed=0)
 SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))
 SERVED["taught"] = replace(_FIRST, task=Taught(_FIRST.task, _FIRST))

@@ -39,6 +39,7 @@ from petridish.models import (
     Power,
     Projected,
     ReLU,
+    ResNet,
     Seeded,
     Signs,
     Sine,
@@ -99,12 +100,12 @@ ALL_MODELS: list[Any] = [
 def test_the_suites_cover_everything() -> None:
     """A new initialisation, activation or model must join the lists above.
 
-    Models that read tokens are in files of their own: test_attention_only.py,
-    test_cls_transformer.py and test_bare_head.py.
+    Models that read tokens or images are in files of their own: test_attention_only.py,
+    test_cls_transformer.py, test_bare_head.py and test_image_features.py.
     """
     activations = {type(model.activation) for model in ALL_MODELS if hasattr(model, "activation")}
     assert {type(init) for init in ALL_INITS} == set(INITS.values()) - {Own}  # of modules alone
-    others = {AttentionOnly, BareHead, ClsTransformer}
+    others = {AttentionOnly, BareHead, ClsTransformer, ResNet}
     assert {type(model) for model in ALL_MODELS} == set(MODELS.values()) - others
     assert activations == set(ACTIVATIONS.values())
 

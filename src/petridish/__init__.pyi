@@ -51,6 +51,7 @@ from petridish.models import (
     Power as Power,
     Projected as Projected,
     ReLU as ReLU,
+    ResNet as ResNet,
     Seeded as Seeded,
     Signs as Signs,
     Sine as Sine,

@@ -18,9 +18,11 @@ from petridish.chapters.induction.experiments import PHASES
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
+from petridish.chapters.inputs.images import IMAGES
 from petridish.chapters.inputs.intervals import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
+from petridish.chapters.inputs.students import STUDENTS
 from petridish.chapters.pareto.experiments.findings import FINDINGS
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
@@ -45,7 +47,7 @@ HIDDEN = (
     *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
-INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, LEMMAS, STRUCTURE)
+INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE)
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 PILOTS = (PHASES,)
 """The first experiments of chapters that are not complete, at smoke scale alone."""

@@ -35,6 +35,7 @@ from petridish.models.paired_inits import OverSparse, Paired, SymmetricSigns
 from petridish.models.parameters import parameters_of
 from petridish.models.parity_transformer import ParityTransformer
 from petridish.models.polynet import DisjointPolyNet, PolyNet
+from petridish.models.resnet import ResNet
 from petridish.models.tangent import Tangent, TangentStart
 
 ACTIVATIONS: dict[str, type] = {
@@ -95,6 +96,7 @@ __all__ = [
     "Power",
     "Projected",
     "ReLU",
+    "ResNet",
     "Seeded",
     "Signs",
     "Sine",

@@ -78,8 +78,8 @@ STRUCTURE = Experiment(
         "laptop": structures(
             patterns=20,
             ks=(3, 5),
-            shares=(0.0, 0.25, 0.5, 0.75, 0.9),
-            samples=(125.0, 250.0, 500.0, 1_000.0, 2_000.0, MOST),
+            shares=(0.0, 0.5, 0.9),
+            samples=(500.0, 1_000.0, 2_000.0, MOST),
             width=60,
             steps=6_000,
             seeds=10,

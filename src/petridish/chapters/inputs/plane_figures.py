@@ -52,12 +52,12 @@ def in_the_plane(rows: Floats) -> Floats:
 def truth_of(run: dict[str, Any]) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the directions of a run's stars, and which of them stand for y = +1.
 
-    Centres of clusters; else ±Σ M_j. Of hidden representations the text draws none.
+    Centres of clusters; else ±Σ M_j. Of hidden representations and images there are none.
     """
     task = read_cell(run["cell"]).task
     seeds = [run["seed"]]
-    if isinstance(task, HiddenLabels):
-        return np.zeros((0, task.d)), np.zeros(0, np.bool_)
+    if isinstance(task, HiddenLabels) or not isinstance(task, HasCentres | HasDirections):
+        return np.zeros((0, task.domain.n_inputs)), np.zeros(0, np.bool_)
     if isinstance(task, HasCentres):
         found = task.centres(seeds)[0].astype(np.float64)
         plus = (
