@@ -23,7 +23,6 @@ from petridish.models import (
     Own,
     PolyNet,
     ReLU,
-    ResNet,
 )
 from petridish.seeds import Streams
 from petridish.tasks import (
@@ -155,7 +154,6 @@ def test_models(model: Any) -> None:
         (ClsTransformer(6, 2), BiasedAnd(5)),
         (BareHead(6, 3, 2, ReLU()), BiasedAnd(5)),
         (Recurrent(), Waves()),
-        (ResNet(2), find_images("digits", (0, 1))),
         (AttentionOnly(4), MarkovChains(3, 6)),
         (AttentionOnly(5, 1), MarkovChains(2, 1, "unigram")),
         (AttentionOnly(4, 2, heads=3), MarkovChains(3, 6)),

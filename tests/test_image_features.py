@@ -24,6 +24,7 @@ from petridish.tasks import Classes, Domain, Reals, find_images
 from petridish.theory.inputs.windows import agreement, needed_steps, window_gradients
 from petridish.training import (
     SGD,
+    CrossEntropy,
     Data,
     Evaluation,
     FilterWeights,
@@ -67,6 +68,38 @@ def test_a_residual_network_has_the_sizes_of_resnet_18() -> None:
         "ResNet: the inputs are Reals(shape=(64,)). Give images of a shape (channel, height, "
         "width)."
     )
+
+
+def test_both_engines_train_it_alike() -> None:
+    """Weights and running means after three steps, in float64.
+
+    In float32 normalisation over a few numbers makes rounding large.
+    """
+    spec = RunSpec(
+        task=ZERO_ONE,
+        data=Data(m=40, n_test=20),
+        model=ResNet(2),
+        training=Training(
+            loss=CrossEntropy(),
+            learning_rate=0.05,
+            batch_size=20,
+            steps=3,
+            target_error=None,
+            precision="float64",
+        ),
+        evaluation=Evaluation(weights=True),
+    )
+    spec.check()
+    one, other = (
+        next(iter(load_engine(name).run([spec], Silent()))) for name in ("torch", "reference")
+    )
+
+    assert one.weights_of == other.weights_of
+    assert one.weights is not None
+    assert other.weights is not None
+    assert any("running_mean" in name for name, _ in one.weights_of or ())
+    for here, there in zip(one.weights, other.weights, strict=True):
+        assert np.allclose(here, there, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

@@ -47,7 +47,7 @@ def test_labels_are_those_of_each_seeds_own_teacher() -> None:
     assert (curve.restart, parents_of(curve)[0].restart) == (1, 0)
     firsts = [initial_weights([run])[0] for run in (curve, parents_of(curve)[0])]
     assert firsts[0].shape == firsts[1].shape
-    assert not np.allclose(firsts[0], firsts[1])  # else students of equal width would begin at the teacher's
+    assert not np.allclose(firsts[0], firsts[1])  # a start of its own, at equal width
     spec, weights = specs[1], ended(teachers[1])
     drawn = spec.task.draw([1], "test", 0, 40)
     x = drawn.x[0].reshape(40, -1).astype(np.float64)

@@ -12,7 +12,7 @@ from petridish.figures.style import BLUE, INK, ORANGE, NothingToDraw
 from petridish.rules.columns import reads
 from petridish.sweeps.arms import arm, arm_names
 from petridish.tasks import HasCentres, HasDirections, HiddenLabels
-from petridish.training import read_cell
+from petridish.training import FirstLayerWeights, read_cell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -125,9 +125,10 @@ def _row(row: Any, name: str, run: dict[str, Any], readings: Floats) -> None:
 
 
 def _steps(run: dict[str, Any], readings: int) -> list[int]:
-    spec = read_cell(run["cell"])
-    steps = [step for step in run["curve.step"] if spec.evaluates_at(step)]
-    return steps[:readings]
+    gauges = read_cell(run["cell"]).evaluation.gauges
+    kept = next(each for each in gauges if isinstance(each, FirstLayerWeights))
+    steps = run["curve.step"] if kept.at is None else sorted(kept.at)
+    return list(steps[:readings])
 
 
 def _unit(weights: Floats) -> Floats:
