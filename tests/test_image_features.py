@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 
-from petridish.chapters.inputs.images import (
+from petridish.chapters.inputs.image_clusters import (
     ENDS,
     IMAGES,
     LAST_FILTERS,

@@ -12,7 +12,7 @@ import torch
 
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS, methods
-from petridish.chapters.inputs.intervals import INTERVALS
+from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.rules import (
     AboveLinear,
     BesideConstant,

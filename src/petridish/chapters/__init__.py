@@ -18,8 +18,8 @@ from petridish.chapters.induction.experiments import PHASES
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
-from petridish.chapters.inputs.images import IMAGES
-from petridish.chapters.inputs.intervals import INTERVALS
+from petridish.chapters.inputs.image_clusters import IMAGES
+from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
 from petridish.chapters.inputs.students import STUDENTS

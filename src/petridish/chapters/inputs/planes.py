@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from petridish.chapters.inputs.centres import SMALL, clouds
-from petridish.chapters.inputs.intervals import interval
+from petridish.chapters.inputs.interval_labels import interval
 from petridish.chapters.inputs.plane_figures import weights_in_the_plane
 from petridish.chapters.inputs.rules import CosineGap, ReadingAt
 from petridish.chapters.inputs.trainings import (
