@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "descent.h"
 #include "flush.h"
 #include "petridish.h"
-#include "philox.h"
 
 namespace petridish {
 
@@ -40,43 +38,24 @@ std::vector<int64_t> parts_of(const ClsShape& s) {
 // The random numbers of a run's steps, laid out as in petridish/training/noise.py.
 class Dropout {
    public:
-    explicit Dropout(const petridish_cls_spec& spec) : bound_((uint16_t)spec.drop_below) {
+    explicit Dropout(const petridish_cls_spec& spec) : lanes_{} {
         const int64_t t = spec.length + 1, m = spec.batch_size, d = spec.d;
         const int64_t sizes[] = {m * t * d, m * spec.heads * t, m * d, m * d};
+        lanes_.seed = spec.seed, lanes_.bound = (uint16_t)spec.drop_below;
         for (int call = 0; call < 4; ++call) {
-            streams_[call] = {spec.seed, spec.keys[call]};
-            words_[call] = (sizes[call] + LANES - 1) / LANES;
+            lanes_.keys[call] = spec.keys[call];
+            words_[call] = (sizes[call] + 3) / 4;
         }
-        drawn_.resize((size_t)(t * std::max(spec.d, spec.heads) / LANES + 2));
     }
 
-    ClsLanes at(int64_t step) {
-        step_ = step;
-        return {draw, this, bound_};
+    const ClsLanes& at(int64_t step) {
+        for (int call = 0; call < 4; ++call) lanes_.starts[call] = (uint64_t)(step * words_[call]);
+        return lanes_;
     }
 
    private:
-    static constexpr int64_t LANES = 4;  // in a word, the lowest first
-
-    static void draw(const void* self, int call, int64_t first, int64_t count, uint16_t* lanes) {
-        const Dropout& own = *(const Dropout*)self;
-        const int64_t from = own.step_ * own.words_[call] + first / LANES, skip = first % LANES;
-        const int64_t words = (skip + count + LANES - 1) / LANES;
-        uint64_t* const drawn = own.drawn_.data();
-        own.streams_[call].words((uint64_t)from, words, drawn);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        std::memcpy(lanes, (const uint16_t*)drawn + skip, (size_t)count * sizeof(uint16_t));
-#else
-        for (int64_t n = 0; n < count; ++n)
-            lanes[n] = (uint16_t)(drawn[(skip + n) / LANES] >> 16 * ((skip + n) % LANES));
-#endif
-    }
-
-    uint16_t bound_;
-    Stream streams_[4];
+    ClsLanes lanes_;
     int64_t words_[4];  // of a full batch
-    int64_t step_ = 0;
-    mutable std::vector<uint64_t> drawn_;
 };
 
 class ClsRun {

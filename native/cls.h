@@ -30,13 +30,14 @@ struct ClsShape {
     }
 };
 
-// The random numbers of a step, as 16-bit lanes; what lies below a bound is dropped.
+// The random numbers of a step, as 16-bit lanes; what lies below a bound is dropped. Calls: 0 tokens
+// (example, token, d), 1 attention (example, head, token), 2 and 3 what attention and the MLP add
+// (example, d).
 struct ClsLanes {
-    // `count` lanes from `first` on of one call: 0 tokens (example, token, d), 1 attention (example,
-    // head, token), 2 and 3 what attention and the MLP add (example, d).
-    void (*draw)(const void* self, int call, int64_t first, int64_t count, uint16_t* lanes);
-    const void* self;
-    uint16_t bound;  // 0: nothing is dropped
+    uint64_t seed;
+    uint64_t keys[4];    // of the stream of each call
+    uint64_t starts[4];  // its first word in this step; four lanes to a word, the lowest first
+    uint16_t bound;      // 0: nothing is dropped
 };
 
 struct ClsExample {

@@ -207,8 +207,8 @@ const ClsCase CLS_CASES[] = {
     {"odd sizes", 5, 7, 6, 2, 3, 9, 4, ADAM, 20000, 1e-2, 0, 0.6},
     {"many heads", 3, 5, 40, 20, 4, 5, 3, PLAIN_SGD, 6554, 0.1, 1, 0.3},
     {"one token", 2, 1, 1, 1, 2, 1, 3, ADAMW, 6554, 1e-2, 0, 0.6},
-    {"sharp", 2, 20, 32, 1, 2, 33, 3, ADAMW, 6554, 1e-2, 1, 8.0},
-    {"sharp, all kept", 2, 20, 32, 1, 2, 33, 3, ADAMW, 0, 1e-2, 1, 8.0},
+    {"sharp", 2, 20, 32, 2, 2, 33, 3, ADAMW, 6554, 1e-2, 1, 8.0},
+    {"sharp, all kept", 2, 20, 32, 2, 2, 33, 3, ADAMW, 0, 1e-2, 1, 8.0},
     {"off the scale", 2, 9, 16, 4, 2, 8, 9, PLAIN_SGD, 0, 1e38, 0, 0.6},
 };
 

@@ -13,7 +13,7 @@ from petridish.training.spec import RunSpec
 MOST = {"layers": 3, "heads": 4, "d": 64}
 MAX_STATES, MAX_LENGTH = 16, 512
 CLS_MOST = {"d": 256, "heads": 128, "dropout": 0.99}
-MAX_HEAD, MAX_CLS_LENGTH, MAX_OUTPUTS = 32, 4096, 16
+MAX_HEAD, MAX_CLS_LENGTH, MAX_OUTPUTS = 16, 4096, 16
 
 
 def attention_limit(spec: RunSpec) -> str | None:
