@@ -17,7 +17,7 @@ import pytest
 from petridish import bench
 from petridish.api.asked import find_sweep
 from petridish.bench.attention_steps import WORKLOADS
-from petridish.bench.rivals import rivals
+from petridish.bench.rivals import Shape, rivals
 from petridish.chapters import EXPERIMENTS, PILOTS
 from petridish.publish.records import read_record
 from petridish.store import SCHEMA, Store
@@ -478,6 +478,7 @@ def test_bench_measures_its_documented_rows(
     short: dict[str, dict[str, Any]] = {
         "store": {"records": 500},
         "limits": {"rounds": 1},
+        "evaluations": {"rounds": 1, "turn": 0.01},
         "attention": {"rounds": 1, "turn": 0.01},
         "tables": {"rounds": 1, "turn": 0.01},
         "runner": {"runs": 4, "steps": 500},
@@ -490,15 +491,18 @@ def test_bench_measures_its_documented_rows(
     monkeypatch.setattr("petridish.bench.attention_steps.WORKLOADS", WORKLOADS[:1])
     core = min(os.sched_getaffinity(0))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {core})
-    monkeypatch.setattr("petridish.bench.SHAPES", ((50, 100),))
-    everyone = rivals(50, 100)
+    monkeypatch.setattr("petridish.bench.SHAPES", (Shape(50, 100),))
+    everyone = rivals(Shape(50, 100))
     chosen = [each for each in everyone if each.key in ("naive", "torch", "native")]
-    monkeypatch.setattr("petridish.bench.turns.rivals", lambda n, width: chosen)
+    monkeypatch.setattr("petridish.bench.turns.rivals", lambda shape: chosen)
     done = inside("bench", "--quick", "--json")
     found = json.loads(done.stdout)
     rows = {(row["n"], row["width"], row["engine"]): row for row in found["rows"]}
 
     assert found["machine"]["cores"] >= 1
+    assert found["machine"]["others"] is None or 0 <= found["machine"]["others"] <= 1
+    assert {row["width"] for row in found["evaluations"]} == {100, 1000}
+    assert all(row["examples_per_second"] > 0 for row in found["evaluations"])
     assert rows[50, 100, "naive"]["model_steps_per_second"] > 0
     assert rows[50, 100, "torch"]["ratio_to_naive"] > 0
     assert rows.keys() == {(50, 100, each.key) for each in chosen}

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from petridish.models import MLP
 from petridish.tasks import Domain, SparseParity
@@ -16,13 +16,27 @@ from petridish.training.native.library import ISA_VARIABLE, chosen_set, instruct
 if TYPE_CHECKING:
     from torch import nn
 
-SHAPES = ((50, 10), (50, 100), (50, 1000), (50, 10_000), (200, 100), (200, 1000), (200, 10_000))
-TYPICAL = (50, 100)  # where variants of the native engine are compared
 BATCH = 32
-TURN_SECONDS, QUICK_TURN_SECONDS = 1.0, 0.25
 
 
-def spec_of(n: int, width: int, steps: int, seed: int = 0) -> RunSpec:
+class Shape(NamedTuple):
+    """Inputs, width, and examples a step."""
+
+    n: int
+    width: int
+    batch: int = BATCH
+
+
+SHAPES = (
+    *(Shape(50, width) for width in (10, 100, 1000, 10_000, 100_000)),
+    *(Shape(200, width) for width in (100, 1000, 10_000)),
+    Shape(50, 1000, 1024),
+)
+TYPICAL = Shape(50, 100)  # where variants of the native engine are compared
+TURN_SECONDS, QUICK_TURN_SECONDS = 0.5, 0.25
+
+
+def spec_of(n: int, width: int, steps: int, seed: int = 0, batch: int = BATCH) -> RunSpec:
     """Return a run that neither learns nor memorises its task within the time.
 
     So every run uses its whole budget, and nearly every example has a loss: engines that skip
@@ -32,7 +46,7 @@ def spec_of(n: int, width: int, steps: int, seed: int = 0) -> RunSpec:
         task=SparseParity(n, 20),
         data=Data(m=20_000, n_test=1000),
         model=MLP(width=width),
-        training=Training(steps=steps, batch_size=BATCH),
+        training=Training(steps=steps, batch_size=batch),
         evaluation=Evaluation(every=steps),
         seed=seed,
     )
@@ -80,25 +94,25 @@ class Rival:
     variant: Callable[[RunSpec], RunSpec] | None = None
     isa: str = ""
 
-    def prepare(self, n: int, width: int) -> Callable[[int], int]:
+    def prepare(self, shape: Shape) -> Callable[[int], int]:
         """Return a function that takes about a given number of model-steps and returns how many."""
         if self.isa:
             os.environ[ISA_VARIABLE] = self.isa
         if self.engine:
-            return _engine(self.engine, n, width, self.variant)
-        return {"naive": _naive, "jax": _jax}[self.key](n, width)
+            return _engine(self.engine, shape, self.variant)
+        return {"naive": _naive, "jax": _jax}[self.key](shape)
 
 
-def rivals(n: int, width: int) -> list[Rival]:
+def rivals(shape: Shape) -> list[Rival]:
     """Return the rivals at a shape: all that are installed."""
     found = [Rival("naive"), Rival("torch", "torch")]
-    if (n, width) == TYPICAL:
+    if shape == TYPICAL:
         found.append(Rival("torch, module", "torch", _as_module))
     if importlib.util.find_spec("jax"):
         found.append(Rival("jax"))
     if is_built():
         found.append(Rival("native", "native"))
-    if is_built() and (n, width) == TYPICAL:
+    if is_built() and shape == TYPICAL:
         found += [
             Rival("native, online", "native", _online),
             Rival("native, evaluations", "native", with_evaluations),
@@ -111,18 +125,19 @@ def rivals(n: int, width: int) -> list[Rival]:
     return found
 
 
-def _naive(n: int, width: int) -> Callable[[int], int]:
+def _naive(shape: Shape) -> Callable[[int], int]:
     """Prepare the papers' loop: one network, nn.Linear, autograd, torch.optim; no DataLoader."""
     import torch
     from torch import nn
 
-    x_train, y_train = (torch.from_numpy(array) for array in _sample(n, width))
-    network = nn.Sequential(nn.Linear(n, width), nn.ReLU(), nn.Linear(width, 1))
+    x_train, y_train = (torch.from_numpy(array) for array in _sample(shape))
+    hidden, output = nn.Linear(shape.n, shape.width), nn.Linear(shape.width, 1)
+    network = nn.Sequential(hidden, nn.ReLU(), output)
     optimiser = torch.optim.SGD(network.parameters(), lr=0.1, weight_decay=0.01)
 
     def steps(count: int) -> int:
         for _ in range(count):
-            index = torch.randint(len(x_train), (BATCH,))
+            index = torch.randint(len(x_train), (shape.batch,))
             loss = torch.relu(1 - y_train[index] * network(x_train[index]).squeeze(1)).mean()
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types
@@ -132,21 +147,22 @@ def _naive(n: int, width: int) -> Callable[[int], int]:
     return steps
 
 
-def _sample(n: int, width: int) -> tuple[Any, Any]:
+def _sample(shape: Shape) -> tuple[Any, Any]:
     from petridish.training.data import training_examples
 
-    spec = spec_of(n, width, 1)
+    spec = spec_of(shape.n, shape.width, 1)
     examples = training_examples([spec], 0, int(spec.data.m))
     return examples.x[0], (1 - 2 * examples.labels[0].astype("float32"))
 
 
-def _jax(n: int, width: int) -> Callable[[int], int]:
+def _jax(shape: Shape) -> Callable[[int], int]:
     """Prepare the fastest way in JAX: a few networks by vmap, many steps by scan, one core."""
     import jax
     import jax.numpy as jnp
 
+    n, width = shape.n, shape.width
     stack, chunk = (8, 500) if width <= 100 else (2, 200) if width <= 1000 else (1, 50)
-    x_train, y_train = (jnp.asarray(array) for array in _sample(n, width))
+    x_train, y_train = (jnp.asarray(array) for array in _sample(shape))
 
     def start(key: Any) -> tuple[Any, ...]:
         keys, bound, bound_v = jax.random.split(key, 4), n**-0.5, width**-0.5
@@ -167,7 +183,7 @@ def _jax(n: int, width: int) -> Callable[[int], int]:
         return tuple(0.999 * p - 0.1 * g for p, g in zip(parameters, gradients, strict=True))
 
     def many(parameters: tuple[Any, ...], key: Any) -> Any:
-        index = jax.random.randint(key, (chunk, stack, BATCH), 0, len(y_train))
+        index = jax.random.randint(key, (chunk, stack, shape.batch), 0, len(y_train))
         return jax.lax.scan(lambda p, i: (jax.vmap(step)(p, i), None), parameters, index)[0]
 
     compiled = jax.jit(many)
@@ -185,15 +201,16 @@ def _jax(n: int, width: int) -> Callable[[int], int]:
 
 
 def _engine(
-    name: str, n: int, width: int, variant: Callable[[RunSpec], RunSpec] | None
+    name: str, shape: Shape, variant: Callable[[RunSpec], RunSpec] | None
 ) -> Callable[[int], int]:
     """Prepare runs of an engine; sampling and the set-up of runs are included."""
     engine = load_engine(name)
-    stack = engine.stack_size(spec_of(n, width, 1)) if name == "torch" else 1
+    n, width, batch = shape
+    stack = engine.stack_size(spec_of(n, width, 1, batch=batch)) if name == "torch" else 1
 
     def steps(count: int) -> int:
         each = max(1, count // stack)
-        specs = [spec_of(n, width, each, seed) for seed in range(stack)]
+        specs = [spec_of(n, width, each, seed, batch) for seed in range(stack)]
         for _ in engine.run([variant(spec) if variant else spec for spec in specs], Silent()):
             pass
         return each * stack

@@ -11,7 +11,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from petridish.bench.rivals import BATCH, Rival, rivals
+from petridish.bench.rivals import Rival, Shape, rivals
 from petridish.training.native.library import is_built, peak_flops
 
 Prepare = Callable[[], Callable[[], float]]
@@ -22,9 +22,7 @@ def _serve(connection: Connection, core: int, prepare: Prepare) -> None:
     """Answer every «go» with one measured rate, in a process of its own on one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    import torch
-
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of PyTorch, if the rival imports it
     measure = prepare()
     connection.send("ready")
     while connection.recv() == "go":
@@ -61,8 +59,8 @@ def take_turns(measured: Mapping[str, Prepare], *, rounds: int) -> dict[str, lis
     return rates
 
 
-def _model_steps(rival: Rival, shape: tuple[int, int], turn: float) -> Callable[[], float]:
-    return rate_of_steps(rival.prepare(*shape), turn)
+def _model_steps(rival: Rival, shape: Shape, turn: float) -> Callable[[], float]:
+    return rate_of_steps(rival.prepare(shape), turn)
 
 
 def rate_of_steps(
@@ -89,32 +87,34 @@ def rate_of_steps(
     return measure
 
 
-def measure_engines(
-    shapes: Sequence[tuple[int, int]], *, rounds: int, turn: float
-) -> list[dict[str, Any]]:
-    """Measure every rival at every shape; one row each, with its ratio to the naive loop."""
+def measure_engines(shapes: Sequence[Shape], *, rounds: int, turn: float) -> list[dict[str, Any]]:
+    """Measure every rival at every shape; one row each, with its ratios to the loop and to JAX."""
     rows = []
-    for n, width in shapes:
+    for shape in shapes:
         prepared: dict[str, Prepare] = {
-            rival.key: partial(_model_steps, rival, (n, width), turn) for rival in rivals(n, width)
+            rival.key: partial(_model_steps, rival, shape, turn) for rival in rivals(shape)
         }
         rates = take_turns(prepared, rounds=rounds)
         for name, values in rates.items():
-            ratios = [value / naive for value, naive in zip(values, rates["naive"], strict=True)]
             rate = statistics.median(values)
+            per_step = shape.batch * (shape.n + 1) * shape.width / 1e9
             rows.append(
                 {
-                    "n": n,
-                    "width": width,
+                    **shape._asdict(),
                     "engine": name,
                     "model_steps_per_second": rate,
-                    "ratio_to_naive": statistics.median(ratios),
+                    "ratio_to_naive": _ratio(values, rates["naive"]),
+                    "ratio_to_jax": _ratio(values, rates["jax"]) if "jax" in rates else None,
                     # What a step needs forward alone, and what PyTorch computes in one.
-                    "forward_gigaflops": rate * 2 * BATCH * (n + 1) * width / 1e9,
-                    "dense_gigaflops": rate * 4 * BATCH * (n + 1) * width / 1e9,
+                    "forward_gigaflops": rate * 2 * per_step,
+                    "dense_gigaflops": rate * 4 * per_step,
                 }
             )
     return rows
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
 def _matrix_products() -> Callable[[], float]:

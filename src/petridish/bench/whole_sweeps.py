@@ -22,7 +22,7 @@ def measure_runner(*, runs: int, steps: int, kernel_rate: float) -> dict[str, fl
     """
     from petridish.store import Store
 
-    n, width = TYPICAL
+    n, width, _ = TYPICAL
     base = with_evaluations(spec_of(n, width, steps))
     sweep = Sweep(base, {"seed": range(runs)})
     with tempfile.TemporaryDirectory() as folder:
