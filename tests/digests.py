@@ -18,7 +18,18 @@ from typing import Any
 
 import torch
 
-from petridish.models import MLP, BareHead, ByName, ClsTransformer, Constant, Normal, ResNet
+from petridish.models import (
+    MLP,
+    AttentionOnly,
+    BareHead,
+    ByName,
+    CausalTransformer,
+    ClsTransformer,
+    Constant,
+    Normal,
+    PublishedInduction,
+    ResNet,
+)
 from petridish.tasks import (
     BiasedAnd,
     BiasedBits,
@@ -26,6 +37,9 @@ from petridish.tasks import (
     HiddenLabels,
     Hypercube,
     Injected,
+    MarkovChains,
+    Mixed,
+    NGrams,
     find_images,
 )
 from petridish.training import (
@@ -69,6 +83,20 @@ SERVED["bare head"] = RunSpec(
     init=Normal(0.1),
     training=Training(loss=CrossEntropy(), batch_size=None),
 )
+_SMALL = ByName((("@bias", Constant(0.0)), ("@scale", Constant(1.0)), ("*", Normal(0.3))))
+for _name, _task, _model in (
+    ("n-grams", NGrams(2, 6, 3), AttentionOnly(4)),
+    ("mixed", Mixed(MarkovChains(3, 6, "doubly"), NGrams(3, 6, 2), 0.25), AttentionOnly(4)),
+    ("causal", MarkovChains(3, 6), CausalTransformer(4, mlp=5, norm=True, readout="log")),
+    ("published", MarkovChains(3, 6), PublishedInduction(2, dropout=0.0)),
+):
+    SERVED[_name] = RunSpec(
+        task=_task,
+        data=Data(m=16, n_test=50),
+        model=_model,
+        init=Normal(0.3) if isinstance(_model, AttentionOnly) else _SMALL,
+        training=Training(loss=CrossEntropy(), batch_size=None),
+    )
 SERVED["dictionary"] = RunSpec(task=Dictionary(7, 5, 3), data=Data(m=16, n_test=50), model=MLP(6))
 for task in (
     HiddenLabels(7, 5, 3, 2),

@@ -33,6 +33,7 @@ from petridish.models import (
     ClsTransformer,
     Constant,
     KaimingGaussian,
+    MinimalAttention,
     Normal,
     Uniform,
 )
@@ -80,6 +81,7 @@ TOLERANCE = 1e-5
 # (10^-14 after two steps), which every processor's kernels make differently.
 NOTHING = 1e-11
 
+ENTROPY = {"loss": CrossEntropy()}
 RUNS: dict[str, RunSpec] = {
     **SPECS,
     "ticket": CHILD,
@@ -92,12 +94,11 @@ RUNS: dict[str, RunSpec] = {
     },
     "init by_name": spec_of(init=ByName((("@bias", Constant(0.0)), ("*", Uniform())))),
     **{f"task {describe(task)}": spec_of(task=task) for task in ALL_TASKS},
-    "chains": spec_of(
-        task=MarkovChains(3, 6), model=AttentionOnly(4), training={"loss": CrossEntropy()}
-    ),
+    "chains": spec_of(task=MarkovChains(3, 6), model=AttentionOnly(4), training=ENTROPY),
+    "minimal": spec_of(task=MarkovChains(2, 10), model=MinimalAttention(), training=ENTROPY),
     **{f"table, {name}": spec for name, spec in TABLE_SPECS.items()},
 }
-CLS = spec_of(task=BiasedAnd(6), model=ClsTransformer(8, 2), training={"loss": CrossEntropy()})
+CLS = spec_of(task=BiasedAnd(6), model=ClsTransformer(8, 2), training=ENTROPY)
 """What the instruments of [CLS] read; the run itself is among the digests."""
 
 
@@ -208,10 +209,13 @@ def readings() -> dict[str, Any]:
     """Return what each instrument reads off runs that it fits, at their start and after a step."""
     found: dict[str, Any] = {}
     of_attention = {kind.name for kind in (BackAttention, AttentionMap, StrategyLoss)}
+    of_attention |= {"successor_attention", "effective_positions", "token_spread"}
     of_cls = {kind.name for kind in (ClsAttention, ClsAttentionMap)}
+    of_minimal = ("even_odd", "peak_ratio", "position_share", "diagonal_share", "loss_by_position")
+    kinds = {"chains": of_attention, "cls": of_cls, "minimal": of_minimal}
+    runs = {name: (run,) for run, names in kinds.items() for name in names}
     for name in INSTRUMENTS:
-        usual = ("model mlp(6)", "model polynet(3)", "group")
-        named = ("chains",) if name in of_attention else ("cls",) if name in of_cls else usual
+        named = runs.get(name, ("model mlp(6)", "model polynet(3)", "group"))
         for run in OF_PATTERNS.get(name, named):
             spec = CLS if run == "cls" else RUNS.get(run, PATTERNED)
             if refuses(INSTRUMENTS[name](), spec):

@@ -18,7 +18,7 @@ from petridish import bench
 from petridish.api.asked import find_sweep
 from petridish.bench.attention_steps import WORKLOADS
 from petridish.bench.rivals import Shape, rivals
-from petridish.chapters import EXPERIMENTS, PILOTS
+from petridish.chapters import EXPERIMENTS
 from petridish.publish.records import read_record
 from petridish.store import SCHEMA, Store
 from petridish.store.verdicts_shown import VerdictsShown
@@ -82,8 +82,6 @@ def test_list_gives_its_documented_json(inside: Command) -> None:
         beyond = {*(f"PF-{name}" for name in ("2", "3", "4", "5", "6B", "6C", "7", "8"))}
         beyond |= {"FE-4", "FE-5", "HP-12", "HP-13", "HP-14", "VC-4", "VC-5"}
         wanted = {"smoke", "laptop"} | (set() if entry["id"] in beyond else {"paper"})
-        if entry["id"] in {pilot.id for pilot in PILOTS}:
-            wanted = {"smoke"}
         assert wanted <= set(entry["scales"])
 
 

@@ -39,6 +39,7 @@ from petridish.tasks import (
     Hypercube,
     Injected,
     MarkovChains,
+    NGrams,
     Reals,
     SparseAnd,
     SparseMajority,
@@ -48,6 +49,7 @@ from petridish.tasks import (
     Values,
     find_images,
 )
+from petridish.tasks import Mixed as MixedTasks
 from petridish.tasks.table import find_table
 from petridish.testing import (
     Broken,
@@ -93,6 +95,7 @@ from tests.own_parts import (
 )
 from tests.test_attention_instruments import OF_CHAINS
 from tests.test_cls_attention import OF_CLS
+from tests.test_induction_models import OF_HEADS, OF_MINIMAL
 from tests.test_models import ALL_INITS, ALL_MODELS, fits
 
 OURS: list[Any] = [
@@ -109,6 +112,8 @@ OURS: list[Any] = [
     MarkovChains(3, 6),
     MarkovChains(2, 4, "unigram"),
     MarkovChains(4, 3, "doubly"),
+    NGrams(2, 5, 3),
+    MixedTasks(MarkovChains(3, 6), NGrams(3, 6, 2), 0.25),
     HiddenLabels(7, 5, 3, 2),
     Hypercube(5, 3, 0.7),
     Injected(Dictionary(6, 4, 3), 0.3),
@@ -227,6 +232,7 @@ def test_metrics(run: str, metric: Any) -> None:
 
 
 OF_OTHERS = {i.name for i in (*OF_CHAINS, *OF_CLS)} | {"pattern_gradient", "open_margins"}
+OF_OTHERS |= {i.name for i in (*OF_HEADS, *OF_MINIMAL)}
 
 
 @pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - OF_OTHERS))

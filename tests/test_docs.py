@@ -364,7 +364,8 @@ def test_the_architecture_names_every_room_and_files_that_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["theory", "theory-hidden", "theory-inputs", "theory-margins", "solvers"]
+    "name",
+    ["theory", "theory-hidden", "theory-inputs", "theory-margins", "theory-induction", "solvers"],
 )
 def test_the_pages_of_theory_name_functions_that_exist(name: str) -> None:
     """The first cells of their tables of functions, up to what each returns."""

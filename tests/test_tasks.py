@@ -24,6 +24,8 @@ from petridish.tasks import (
     Images,
     Injected,
     MarkovChains,
+    Mixed,
+    NGrams,
     SparseAnd,
     SparseMajority,
     SparseOr,
@@ -51,10 +53,11 @@ def test_the_suite_covers_every_task() -> None:
 
     Tables are in test_tables.py, groups in test_group_tasks.py, biased bits in test_biased.py,
     dictionaries in test_dictionary.py, centres in test_clusters.py, images in test_images.py,
-    mixtures in test_injected.py, Markov chains in test_markov.py.
+    mixtures in test_injected.py and test_ngrams.py, Markov chains in test_markov.py, n-grams in
+    test_ngrams.py.
     """
     others = {Table, GroupProduct, BiasedAnd, BiasedBits, Dictionary, MarkovChains}
-    others |= {HiddenLabels, Hypercube, Images, Injected}
+    others |= {HiddenLabels, Hypercube, Images, Injected, Mixed, NGrams}
     assert {type(task) for task in ALL_TASKS} == set(TASKS.values()) - others
 
 

@@ -14,7 +14,10 @@ from petridish.chapters.hidden.experiments import findings as hidden_findings
 from petridish.chapters.hidden.experiments import space as hidden_space
 from petridish.chapters.hidden.experiments import theorems as hidden_theory
 from petridish.chapters.hidden.experiments import training_curves as hidden_curves
-from petridish.chapters.induction.experiments import PHASES
+from petridish.chapters.induction.distributions import MIXTURES
+from petridish.chapters.induction.minimal import MINIMAL
+from petridish.chapters.induction.orders import NGRAMS, ONE_LAYER
+from petridish.chapters.induction.phases import LAYERS, PHASES
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
@@ -49,11 +52,10 @@ HIDDEN = (
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE)
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
-PILOTS = (PHASES,)
-"""The first experiments of chapters that are not complete, at smoke scale alone."""
+INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.id: experiment
-    for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *PILOTS, *VARIABLES)
+    for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *INDUCTION, *VARIABLES)
 }
 
 

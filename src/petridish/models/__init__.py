@@ -15,6 +15,7 @@ from petridish.models.activations import (
 from petridish.models.attention_only import AttentionOnly
 from petridish.models.bare_head import BareHead
 from petridish.models.base import ChecksTask, FitsItself, Init, Model, Parameter, Stacked
+from petridish.models.causal_transformer import CausalTransformer, PublishedInduction
 from petridish.models.cls_transformer import ClsTransformer
 from petridish.models.homogeneous import Homogeneous
 from petridish.models.inits import (
@@ -29,6 +30,7 @@ from petridish.models.inits import (
     Uniform,
     XavierUniform,
 )
+from petridish.models.minimal_attention import MinimalAttention
 from petridish.models.mlp import MLP
 from petridish.models.module_inits import ByName, FromModule, Own, usual_start
 from petridish.models.paired_inits import OverSparse, Paired, SymmetricSigns
@@ -60,6 +62,7 @@ MODELS: dict[str, type] = {
         ClsTransformer,
         AttentionOnly,
         BareHead,
+        *(MinimalAttention, CausalTransformer, PublishedInduction),
     )
 }
 
@@ -73,6 +76,7 @@ __all__ = [
     "BareHead",
     "Bernoulli",
     "ByName",
+    "CausalTransformer",
     "ChecksTask",
     "ClsTransformer",
     "Constant",
@@ -84,6 +88,7 @@ __all__ = [
     "InfiniteZigzag",
     "Init",
     "KaimingGaussian",
+    "MinimalAttention",
     "Model",
     "Normal",
     "Oscillating",
@@ -95,6 +100,7 @@ __all__ = [
     "PolyNet",
     "Power",
     "Projected",
+    "PublishedInduction",
     "ReLU",
     "ResNet",
     "Seeded",

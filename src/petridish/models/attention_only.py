@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
-from petridish.errors import UserError, check_whole
+from petridish.errors import UserError, check_whole, require
 from petridish.models.base import Parameter, Stacked, layer_parameter
 from petridish.tasks.domain import Classes, Domain, Tokens, token_inputs
 from petridish.values import LATER
@@ -59,6 +59,11 @@ class AttentionOnly(Stacked):
 
     def __post_init__(self) -> None:
         check_whole("AttentionOnly", 1, d=self.d, layers=self.layers, heads=self.heads)
+        require(
+            self.heads <= self.d,
+            f"AttentionOnly: heads={self.heads} are more than the d={self.d} dimensions. Lower "
+            "heads or raise d.",
+        )
 
     def parameters(self, domain: Domain, n_outputs: int) -> tuple[Parameter, ...]:
         """List the embeddings; of each layer v, W_Q, W_K and W_V; and P."""

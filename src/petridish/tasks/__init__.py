@@ -20,6 +20,8 @@ from petridish.tasks.group import GroupProduct
 from petridish.tasks.images import Images, find_images
 from petridish.tasks.injected import Injected
 from petridish.tasks.markov import MarkovChains
+from petridish.tasks.mixed import Mixed
+from petridish.tasks.ngrams import NGrams
 from petridish.tasks.parity import SparseParity
 from petridish.tasks.table import Table
 
@@ -37,6 +39,7 @@ TASKS: dict[str, type] = {
             Images,
             Injected,
         ),
+        *(Mixed, NGrams),
     )
 }
 
@@ -62,6 +65,8 @@ __all__ = [
     "Injected",
     "LimitsData",
     "MarkovChains",
+    "Mixed",
+    "NGrams",
     "OneHot",
     "Reals",
     "SparseAnd",

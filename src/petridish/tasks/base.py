@@ -108,6 +108,13 @@ class HasStrategies(ABC):
     def predict(self, strategy: str, examples: Examples) -> NDArray[np.floating[Any]]:
         """Return the probabilities of the classes, shape (run, example, [position,] class)."""
 
+    def predict_last(self, strategy: str, examples: Examples) -> NDArray[np.floating[Any]]:
+        """Return those of labels at every position at the last one alone, (run, example, 1, class).
+
+        A task whose predictions take long may compute these alone.
+        """
+        return self.predict(strategy, examples)[:, :, -1:]
+
 
 class HasParts(ABC):
     """A mixture of parts; `Examples.facts["part"]` has the place of an example's part."""

@@ -159,6 +159,6 @@ class StrategyLoss(Instrument):
 
         task, sample = reading.spec.task_of(self.on), reading.sample(self.on)
         assert isinstance(task, HasStrategies), "the spec was checked"
-        p, q = (task.predict(each, sample) for each in (TRUTH, self.strategy))
-        each = rel_entr(p, q).sum(axis=-1)  # (run, example[, position])
-        return float((each if each.ndim == 2 else each[..., -1]).mean())
+        answer = task.predict_last if sample.labels.ndim == 3 else task.predict
+        p, q = (answer(each, sample) for each in (TRUTH, self.strategy))
+        return float(rel_entr(p, q).sum(axis=-1).mean())

@@ -18,6 +18,16 @@ from petridish.tasks import Finite, GroupProduct, HasDirections
 from petridish.tasks.base import OnSupport
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.cls_attention import ClsAttention, ClsAttentionMap
+from petridish.training.induction_heads import (
+    DiagonalShare,
+    EffectivePositions,
+    EvenOdd,
+    LossByPosition,
+    PeakRatio,
+    PositionShare,
+    SuccessorAttention,
+    TokenSpread,
+)
 from petridish.training.numerics import with_floats
 from petridish.training.population_gradient import (
     first_gradient,
@@ -343,6 +353,8 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
         *(WeightClusters, PatternGradient, OpenMargins, RelativeMovement, LargestClass),
         FilterWeights,
         *(BackAttention, AttentionMap, StrategyLoss, ClsAttention, ClsAttentionMap),
+        *(SuccessorAttention, EffectivePositions, EvenOdd, TokenSpread, PositionShare),
+        *(DiagonalShare, LossByPosition, PeakRatio),
     )
 }
 

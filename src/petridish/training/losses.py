@@ -284,6 +284,44 @@ class BalancedOnUnlabelled(ReadsUnlabelled):
         return labelled + self.strength * (balance + self.certainty * entropy)
 
 
+@dataclass(frozen=True)
+class MultiMargin(MeanOfExamples):
+    r"""A hinge loss of any number of classes [TH (8.7)].
+
+    :math:`\frac1k \sum_{i \ne y} \max(0, Δ + f_i - f_y)`, one output per class; positions count
+    like examples. With a large enough Δ no term is 0, and the loss is linear in the outputs.
+
+    Attributes
+    ----------
+    delta : float
+        The paper's Δ.
+    """
+
+    name: ClassVar[str] = "multi_margin"
+
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < math.inf:
+            raise UserError(f"MultiMargin: delta={self.delta}. Give a finite number above 0.")
+
+    def n_outputs(self, domain: Domain) -> int:
+        """Return the number of classes."""
+        if not isinstance(domain.target, Classes):
+            raise UserError(
+                f"The loss multi_margin needs classes, but the task has {domain.target}. "
+                "Use square."
+            )
+        return domain.target.k
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each label."""
+        own = labels.clamp(min=0).unsqueeze(-1)
+        terms = (self.delta + outputs - outputs.gather(-1, own)).relu()
+        # The label's own term is Δ: it is taken out, so that its gradient is exactly 0.
+        return terms.scatter(-1, own, 0.0).sum(dim=-1) / outputs.shape[-1]
+
+
 @lru_cache(maxsize=16)  # asked at every step: they are copied to a device once
 def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.device) -> Tensor:
     """Return the weights of classes as a tensor."""
@@ -295,5 +333,5 @@ def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.devi
 TAKES_BITS = (Hinge, Square, Logistic, Correlation)
 """Losses that accept the labels of two classes as bytes, without −1."""
 LOSSES: dict[str, type] = {
-    loss.name: loss for loss in (*TAKES_BITS, CrossEntropy, BalancedOnUnlabelled)
+    loss.name: loss for loss in (*TAKES_BITS, CrossEntropy, BalancedOnUnlabelled, MultiMargin)
 }

@@ -272,9 +272,9 @@ class KL(Metric):
     def facts(self, task: Task, examples: Examples) -> dict[str, NDArray[Any]]:
         """Return what the strategy predicts."""
         assert isinstance(task, HasStrategies), "the spec was checked"
-        predicted = task.predict(self.strategy, examples)
-        if predicted.ndim == 4 and self.positions == "last":
-            predicted = predicted[:, :, -1:]
+        last = examples.labels.ndim == 3 and self.positions == "last"
+        answer = task.predict_last if last else task.predict
+        predicted = answer(self.strategy, examples)
         return {self._fact: np.ascontiguousarray(predicted, np.float32)}
 
     def each(self, outputs: Tensor, labels: Tensor, facts: Facts) -> Tensor:

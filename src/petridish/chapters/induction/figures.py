@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.figures.panels import framed, runs_made
-from petridish.figures.style import BLUE, GREY, INK, ORANGE, NothingToDraw
+from petridish.figures.style import BLUE, GREEN, GREY, INK, ORANGE, NothingToDraw
 from petridish.rules.columns import reads
+from petridish.sweeps.arms import arm_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,12 +23,14 @@ ATTENTION = "attention1_back1"
 NAMES = (
     *(f"{sample}_kl_truth" for sample in LOSSES),
     *(f"test_kl_{strategy}" for strategy in STRATEGIES),
-    *("test_kl_of_unigram", "test_kl_of_bigram", ATTENTION),
+    *("test_kl_of_unigram", "test_kl_of_bigram", ATTENTION, "attention2_successors"),
 )
+WAYS = (0.0, 0.35, 0.6, 1.0)
+MOST_ROWS = 6  # settings of a figure
 MAPS = ("attention1_map", "attention2_map")
 
 
-def _runs(table: pl.DataFrame, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+def runs_with(table: pl.DataFrame, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the first runs that kept these columns."""
     kept = table.drop_nulls(columns) if {*columns} <= {*table.columns} else table.clear()
     if kept.is_empty():
@@ -37,44 +40,64 @@ def _runs(table: pl.DataFrame, columns: tuple[str, ...]) -> list[dict[str, Any]]
     return kept.sort("seed").head(MOST_RUNS).to_dicts()
 
 
+def settings_of(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """Return the runs of each arm under its name, at most `MOST_ROWS`; of all without arms."""
+    import polars as pl
+
+    names = arm_names(table)
+    if not names:
+        return [(runs_made(table), table)]
+    arms = [(name, table.filter(pl.col("arms").list.contains(name))) for name in names]
+    return arms[:MOST_ROWS]
+
+
 @reads("curve.step", *(f"curve.{name}" for name in NAMES))
 def phases(table: pl.DataFrame, title: str) -> Figure:
     """Draw losses on three samples, distances to strategies, and attention [TH Fig. 8.3, E.6]."""
-    runs = _runs(table, ("curve.step", *(f"curve.{name}" for name in NAMES)))
-    note = "One line per run. Horizontal: what the two strategies lose in distribution."
-    note = f"{runs_made(table)}, {len(runs)} drawn. {note}"
-    with framed(title, note, (11, 3.9), 1, 3, sharex=True) as (
-        figure,
-        ((loss, nearest, attention),),
-    ):
-        for run in runs:
-            for sample, (_, colour) in LOSSES.items():
-                _line(loss, run, f"{sample}_kl_truth", colour)
-            for strategy, colour in STRATEGIES.items():
-                _line(nearest, run, f"test_kl_{strategy}", colour)
-            _line(attention, run, ATTENTION, INK)
-        for strategy, dashes in (("unigram", (4, 2)), ("bigram", (1, 1.5))):
-            level = float(np.mean([run[f"curve.test_kl_of_{strategy}"][0] for run in runs]))
-            loss.axhline(level, color=INK, lw=0.9, dashes=dashes)
-            across = loss.get_yaxis_transform()
-            loss.text(1, level, strategy, transform=across, va="bottom", ha="right")
-        _legend(loss, [(label, colour) for label, colour in LOSSES.values()])
-        _legend(nearest, list(STRATEGIES.items()))
-        loss.set_title("KL(truth ‖ network)", loc="left")
-        nearest.set_title("KL(strategy ‖ network)", loc="left")
-        attention.set_title("first layer on the previous token", loc="left")
-        attention.set(xlabel="step", ylabel="attention above chance", ylim=(-0.05, 1.02))
-        for panel in (loss, nearest):
-            panel.set(xlabel="step", ylabel="KL at the last token, nats")
-            panel.set_ylim(bottom=0)
+    columns = ("curve.step", *(f"curve.{name}" for name in NAMES))
+    rows = [(name, runs_with(part, columns)) for name, part in settings_of(table)]
+    note = f"At most {MOST_RUNS} runs of each setting, one line per run. Horizontal: what the two "
+    note = f"{runs_made(table)}. {note}strategies lose in distribution."
+    with framed(title, note, (11, 1.0 + 2.7 * len(rows)), len(rows), 3) as (figure, axes):
+        for (name, runs), (loss, nearest, attention) in zip(rows, axes, strict=True):
+            for run in runs:
+                for sample, (_, colour) in LOSSES.items():
+                    line(loss, run, f"{sample}_kl_truth", colour)
+                for strategy, colour in STRATEGIES.items():
+                    line(nearest, run, f"test_kl_{strategy}", colour)
+                line(attention, run, ATTENTION, INK)
+                line(attention, run, "attention2_successors", GREEN)
+            for strategy, dashes in (("unigram", (4, 2)), ("bigram", (1, 1.5))):
+                level = float(np.mean([run[f"curve.test_kl_of_{strategy}"][0] for run in runs]))
+                loss.axhline(level, color=INK, lw=0.9, dashes=dashes)
+                across = loss.get_yaxis_transform()
+                loss.text(1, level, strategy, transform=across, va="bottom", ha="right")
+            loss.set_ylabel(f"{name}\nnats, last token")
+            attention.set_ylim(-0.1, 1.02)
+            for panel in (loss, nearest):
+                panel.set_ylim(bottom=0)
+            # The distance to a strategy that is certain of a token can be anything.
+            most = max(max(run["curve.test_kl_uniform"][:1]) for run in runs)
+            middle = [np.quantile(run["curve.test_kl_bigram"], 0.9) for run in runs]
+            nearest.set_ylim(0, 2.5 * max(most, float(np.median(middle)), 0.1))
+        legend(axes[0, 0], [(label, colour) for label, colour in LOSSES.values()])
+        legend(axes[0, 1], list(STRATEGIES.items()))
+        legend(axes[0, 2], [("layer 1 → previous token", INK), ("layer 2 → successors", GREEN)])
+        axes[0, 0].set_title("KL(truth ‖ network)", loc="left")
+        axes[0, 1].set_title("KL(strategy ‖ network)", loc="left")
+        axes[0, 2].set_title("attention above chance", loc="left")
+        for panel in axes[-1]:
+            panel.set_xlabel("step")
     return figure
 
 
-def _line(panel: Any, run: dict[str, Any], name: str, colour: str) -> None:
+def line(panel: Any, run: dict[str, Any], name: str, colour: str) -> None:
+    """Draw a curve of a run."""
     panel.plot(run["curve.step"], run[f"curve.{name}"], color=colour, lw=1.0, alpha=0.75)
 
 
-def _legend(panel: Any, entries: list[tuple[str, str]]) -> None:
+def legend(panel: Any, entries: list[tuple[str, str]]) -> None:
+    """Name colours in the upper right corner."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], color=colour, label=label) for label, colour in entries]
@@ -85,10 +108,12 @@ def _legend(panel: Any, entries: list[tuple[str, str]]) -> None:
 def attention_maps(table: pl.DataFrame, title: str) -> Figure:
     """Draw where one run attends at some steps, for one input [TH Fig. 8.2, E.5]."""
     columns = tuple(f"array.{name}" for name in MAPS)
-    runs = _runs(table, ("curve.step", *columns))
-    steps, kept = runs[0]["curve.step"], [runs[0][column] for column in columns]
+    runs = runs_with(table, ("curve.step", *columns))
+    kept = [runs[0][column] for column in columns]
     maps = [np.reshape(m["values"], m["shape"]) for m in kept]  # (reading, position, token)
-    shown = np.unique(np.linspace(0, len(steps) - 1, 5).round().astype(int))
+    # The steps of maps are spread evenly, from the first to the last.
+    steps = np.linspace(0, runs[0]["steps"], len(maps[0])).round().astype(int)
+    shown = np.unique(np.linspace(0, len(steps) - 1, 6).round().astype(int))
     length = maps[0].shape[-1]
     note = f"Seed {runs[0]['seed']}; the last {length} positions of one held-out sequence."
     note = f"{runs_made(table)}, 1 drawn. {note}"
@@ -105,4 +130,28 @@ def attention_maps(table: pl.DataFrame, title: str) -> Figure:
             below.set_xlabel("token")
         for number, row in enumerate(axes, start=1):
             row[0].set_ylabel(f"layer {number}\nposition")
+    return figure
+
+
+@reads("curve.step", "curve.test_kl_truth", "array.attention1_positions")
+def positions(table: pl.DataFrame, title: str) -> Figure:
+    """Draw v̂ of one run of each setting by distance, at four losses [TH Fig. 8.3 middle, E.7]."""
+    columns = ("curve.step", "curve.test_kl_truth", "array.attention1_positions")
+    rows = [(name, runs_with(part, columns)[0]) for name, part in settings_of(table)]
+    note = "The first seed. Times by the loss: shares of its way from start to end. Odd numbers of "
+    note = f"{runs_made(table)}. {note}tokens back are filled."
+    with framed(title, note, (11, 1.0 + 2.2 * len(rows)), len(rows), len(WAYS)) as (figure, axes):
+        for (name, run), panels in zip(rows, axes, strict=True):
+            kept, loss = run["array.attention1_positions"], np.array(run["curve.test_kl_truth"])
+            values = np.reshape(kept["values"], kept["shape"])  # (reading, distance)
+            way = (loss[0] - loss) / (loss[0] - loss[-5:].mean())
+            for panel, share in zip(panels, WAYS, strict=True):
+                place = int(np.argmax(way >= share)) if (way >= share).any() else len(way) - 1
+                back = np.arange(values.shape[1])
+                faces = [ORANGE if distance % 2 else "white" for distance in back]
+                panel.bar(back, values[place], color=faces, edgecolor=ORANGE, lw=1)
+                panel.set_title(f"step {run['curve.step'][place]}", loc="left")
+            panels[0].set_ylabel(name)
+        for panel in axes[-1]:
+            panel.set_xlabel("tokens back")
     return figure

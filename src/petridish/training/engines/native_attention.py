@@ -95,7 +95,12 @@ def descent_of(spec: RunSpec) -> Descent:
 def _source(spec: RunSpec) -> ChainSource | None:
     """Return how fresh chains are drawn, or None: the task draws batches, or there is a sample."""
     task, data = spec.task, spec.data
-    own = type(task) is MarkovChains and task.rows in ("dirichlet", "unigram")
+    own = (
+        type(task) is MarkovChains
+        and task.rows in ("dirichlet", "unigram")
+        and task.alpha == 1
+        and task.start == "stationary"
+    )
     if not own or not data.online or data.label_noise:
         return None
     assert isinstance(task, MarkovChains), "its type was asked for"
