@@ -12,6 +12,11 @@ Floats = NDArray[np.float64]
 Map = Callable[[Floats], Floats]
 
 
+def identity(rows: Floats) -> Floats:
+    """Return rows as they are: no activation."""
+    return rows
+
+
 def softmax(scores: Floats) -> Floats:
     """Return the shares of scores, along the last axis."""
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -59,7 +64,7 @@ class Layer:
     key: Floats
     value: Floats
     output: Floats
-    activation: Map = np.asarray
+    activation: Map = identity
 
     def attend(self, x: Floats) -> Floats:
         """Return f(Z) = RowSoftmax(Z W_Q (Z W_K)ᵀ) Z W_V, shape (…, T, k)."""
