@@ -23,7 +23,7 @@ def serves_every_command(name: str, store: Path, inside: Command, tmp_path: Path
     assert (record.returncode, record.stderr) == (0, "")
     assert drawn.stdout.split() == [
         f"pictures/{name}-smoke-{figure}.{kind}"
-        for figure in EXPERIMENTS[name].figures
+        for figure in EXPERIMENTS[name].drawings(EXPERIMENTS[name].scales["smoke"])
         for kind in ("png", "svg")
     ]
     page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))

@@ -38,9 +38,22 @@ OURS = {
     "FE-5": {"E", "X"},
     "FL-1": {*"2SLCRZDT"},
     "FL-2": {"S"},
+    "FL-3": {"C", "K"},
     "FL-4": {"U", "H"},
-    "VC-1": {"T"},
-    "IH-1": {"plateau", "near", "attention"},
+    "FL-5": {"usual", "shuffled", "learned", "labels"},
+    "FL-6": {"constant"},
+    "FL-7": {"24"},
+    "FL-8": {"half", "much", "time"},
+    "IH-1": {"stages", "plateau", "near", "bayes", "independent", "doubly"},
+    "IH-2": {"back", "successors", "attention", "any-token"},
+    "IH-3": {"ratio", "near", "doubly"},
+    "IH-4": {"half-steps", "extra-doubly"},
+    "IH-5": {"near"},
+    "VC-1": {"T", "L"},
+    "VC-2": {"above", "below", "U", "I"},
+    "VC-3": {"P", "20", "50"},
+    "VC-4": {"H"},
+    "VC-5": {"M", "E"},
 }
 CHECKS = {
     "PF-6C": {"decay"},
@@ -49,6 +62,10 @@ CHECKS = {
     "HP-12": {"F3", "F4", "G3", "G4", "S"},
     "HP-13": {"R"},
     "FE-4": {"C", "B", "D"},
+    "FL-3": {"H"},
+    "IH-2": {"even"},
+    "IH-6": {"two-layers"},
+    "VC-4": {*"FANPLVIMS"},
 }
 
 
