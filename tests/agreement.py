@@ -16,12 +16,15 @@ from typing import Any
 # change of a rule, a seed or a formula shows long before the ninth.
 RELATIVE = 1e-9
 # A quantity whose exact value is 0 consists of rounding alone, with no relative accuracy. Its rule
-# draws the line at 10^-9. A test holds that every number below SMALL that is written down is one.
+# draws the line at 10^-9 or above. A test holds that every number below SMALL that is written down
+# is one.
 ABSOLUTE = 1e-12
 SMALL = 1e-10
 ROUNDING = {
     "largest relative deviation of an input's margin from γ*",
     "largest relative deviation of the best neuron's mean margin from γ*",
+    "largest error of any of 16 symmetric functions and 256 tables on 128 strings",
+    "largest error of any of 512 functions",
 }
 # Of a printed number: two digits that a tie separates, such as 0.12 and 0.13 of 1/8, differ by 8 %.
 PRINTED = 0.1

@@ -114,6 +114,12 @@ def smoke_store(tmp_path_factory: pytest.TempPathFactory) -> SmokeStore:
     return trained
 
 
+@pytest.fixture(autouse=True)
+def own_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after a test the files whose classes it asked for: another has classes of its own."""
+    monkeypatch.setattr(user_classes, "_learned", dict(user_classes._learned))
+
+
 def forget_files() -> None:
     """Forget the users' files that were loaded, as another process has none of them."""
     for name in user_classes._learned:

@@ -20,6 +20,7 @@ from petridish.models import (
     AttentionOnly,
     BareHead,
     Bernoulli,
+    CausalTransformer,
     ClsTransformer,
     Constant,
     DisjointPolyNet,
@@ -28,6 +29,7 @@ from petridish.models import (
     InfiniteZigzag,
     Init,
     KaimingGaussian,
+    MinimalAttention,
     Model,
     Normal,
     Oscillating,
@@ -38,6 +40,7 @@ from petridish.models import (
     PolyNet,
     Power,
     Projected,
+    PublishedInduction,
     ReLU,
     ResNet,
     Seeded,
@@ -101,11 +104,12 @@ def test_the_suites_cover_everything() -> None:
     """A new initialisation, activation or model must join the lists above.
 
     Models that read tokens or images are in files of their own: test_attention_only.py,
-    test_cls_transformer.py, test_bare_head.py and test_image_features.py.
+    test_cls_transformer.py, test_bare_head.py, test_image_features.py and test_induction_models.py.
     """
     activations = {type(model.activation) for model in ALL_MODELS if hasattr(model, "activation")}
     assert {type(init) for init in ALL_INITS} == set(INITS.values()) - {Own}  # of modules alone
     others = {AttentionOnly, BareHead, ClsTransformer, ResNet}
+    others |= {CausalTransformer, MinimalAttention, PublishedInduction}
     assert {type(model) for model in ALL_MODELS} == set(MODELS.values()) - others
     assert activations == set(ACTIVATIONS.values())
 

@@ -191,11 +191,15 @@ def test_without_the_library_torch_takes_over_with_one_warning(
     )
 
 
+ELSEWHERE = ("attention", "cls_attention", "induction_heads", "weight_probes")
+"""Modules of instruments of transformers and dictionaries, which have tests of their own."""
+
+
 @pytest.mark.parametrize("engine", ["native", "torch", "reference"])
 def test_instruments_are_read_at_every_look(engine: str) -> None:
     """Movement, norms, relevant and irrelevant weights, as by hand from the weights by hand."""
-    of_sequences = {"back_attention", "attention_map", "strategy_loss"}
-    names = set(INSTRUMENTS) - of_sequences - {"cls_attention", "cls_attention_map"}
+    elsewhere = {f"petridish.training.{room}" for room in ELSEWHERE}
+    names = {name for name, kind in INSTRUMENTS.items() if kind.__module__ not in elsewhere}
     spec = spec_of(evaluation=Evaluation(every=25, curves=True, instruments=tuple(sorted(names))))
     (record,) = load_engine(engine).run([spec], Silent())
     found = record.curves.values

@@ -9,6 +9,7 @@ import pytest
 
 from petridish.chapters.tables.choice_rules import HardlyMatters, NearlyUniformlyWorse
 from petridish.chapters.tables.recipe_choices import CHOICES
+from petridish.models import MLP
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED
 from tests.tabular_worlds import Method, Numbers, mlp, nothing_matters, world
 
@@ -136,18 +137,23 @@ def test_where_nothing_matters_verdicts_are_rarely_wrong(rule: Any) -> None:
 
 
 def test_the_sweep_has_what_its_claims_compare() -> None:
-    """At every scale: depth 1 beside 2 and 3, both sparsities at each, and both decays at one."""
+    """At every scale: depth 1 beside 2 and 3, both sparsities at each, and both decays at one.
+
+    The paper's whole grid has both decays at each, and forests beside its networks.
+    """
     assert [claim.name for claim in CHOICES.claims] == ["depth", "s=4", "decay"]
-    for sweep in CHOICES.scales.values():
+    for scale, sweep in CHOICES.scales.items():
         CHOICES.check(sweep)
         found = {
             (
-                1 + len(spec.model.deeper),  # type: ignore[attr-defined] # all are MLPs
+                1 + len(spec.model.deeper),
                 str(spec.init),
                 spec.training.weight_decay,
                 str(spec.training.optimiser),
             )
             for spec, _ in sweep.cells()
+            if isinstance(spec.model, MLP)
         }
-        assert len(found) == 7
-        assert sum(decay > 0 for _, _, decay, _ in found) == 1
+        assert {depth for depth, *_ in found} == {1, 2, 3}
+        assert len(found) == (18 if scale == "paper" else 7)
+        assert sum(decay > 0 for _, _, decay, _ in found) == (9 if scale == "paper" else 1)

@@ -34,7 +34,10 @@ def learning(module: types.ModuleType) -> Iterator[None]:
 
 
 def users_classes() -> list[type]:
-    """Return the choices that users' files, or the running notebook or script, define."""
+    """Return the choices that users' files, or the running notebook or script, define.
+
+    A class that takes over another's name with its methods is none: it would stand in its place.
+    """
     return [
         kind
         for module in _users_modules()
@@ -42,7 +45,7 @@ def users_classes() -> list[type]:
         if isinstance(kind, type)
         and is_dataclass(kind)
         and kind.__module__ == module.__name__
-        and isinstance(getattr(kind, "name", None), str)
+        and isinstance(vars(kind).get("name"), str)
     ]
 
 
