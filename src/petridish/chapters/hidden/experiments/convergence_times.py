@@ -28,7 +28,7 @@ from petridish.chapters.hidden.rules.scaling import (
 from petridish.chapters.hidden.rules.variance import InitialisationExplains
 from petridish.experiment import Experiment
 from petridish.models import Seeded, Uniform
-from petridish.rules.claims import Claim
+from petridish.rules import Claim, Each, Rule, Share, Solved
 from petridish.sweeps import Arms, Sweep, joined
 from petridish.tasks import SparseParity
 
@@ -331,6 +331,19 @@ WIDTH = Experiment(
             "HP App. B.3.4",
             InArm(UpperTailShrinks()),
             "A benefit of width is variance reduction: long times are mitigated.",
+            kind="paper",
+        ),
+        Claim(
+            "55",
+            "Networks narrower than k, of 1 and 2 neurons, come to 55 % accuracy in most runs.",
+            "HP App. B.3.4, Figs 5.4 left, B.10",
+            Rule(
+                Solved(),
+                Each(("task", "model.width"), only={"arm": BIASED, "model.width": (1, 2)}),
+                Share(),
+                above=0.5,
+            ),
+            "Converged is 55 % accuracy for r < k, and boxes are drawn for these widths too.",
             kind="paper",
         ),
     ),
