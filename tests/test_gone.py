@@ -1,4 +1,7 @@
-"""Parts of a spec whose classes are gone, wherever they are nested."""
+"""Parts of a spec whose classes are gone, wherever they are nested.
+
+No test defines a class Fled: any class of an imported module could stand in for one that is gone.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +50,12 @@ def test_a_metric_or_instrument_that_is_gone_leaves_the_store_readable() -> None
     )
     text = spec_text(spec)
     for name in ("Error", "Movement", "Below"):
-        strange = text.replace(f'"type": "{name}"', '"code": "0123456789abcdef", "type": "Mine"')
+        strange = text.replace(f'"type": "{name}"', '"code": "0123456789abcdef", "type": "Fled"')
         gone = read_spec(strange)
 
         assert json.loads(spec_text(gone)) == json.loads(strange)
-        assert "Mine" in str(flat(gone))
-        with pytest.raises(UserError, match="The class Mine of this run is not here"):
+        assert "Fled" in str(flat(gone))
+        with pytest.raises(UserError, match="The class Fled of this run is not here"):
             gone.check()
 
 
@@ -88,18 +91,12 @@ NESTED = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def unlearned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the classes of users' files: those of other tests may have the same names."""
-    monkeypatch.setattr("petridish.user_classes._learned", {})
-
-
 @pytest.mark.parametrize("spec", NESTED, ids=lambda spec: spec.model.name)
 def test_a_part_that_is_gone_is_found_wherever_it_is_nested(spec: RunSpec) -> None:
     """Every part in turn: its run is read with its key, and neither check nor engine carries it."""
     written = json.loads(spec_text(spec))
     refusal = (
-        "The class Mine of this run is not here: the run can be looked at, but not carried out. "
+        "The class Fled of this run is not here: the run can be looked at, but not carried out. "
         "Load the file that defines it."
     )
     for path in _places(written):
@@ -107,7 +104,7 @@ def test_a_part_that_is_gone_is_found_wherever_it_is_nested(spec: RunSpec) -> No
         part = changed
         for step in path:
             part = part[step]
-        part |= {"type": "Mine", "code": "0123456789abcdef"}
+        part |= {"type": "Fled", "code": "0123456789abcdef"}
         gone = read_spec(json.dumps(changed))
 
         assert json.loads(spec_text(gone)) == changed
@@ -120,7 +117,7 @@ def test_a_part_that_is_gone_is_found_wherever_it_is_nested(spec: RunSpec) -> No
 @pytest.mark.parametrize("engine", ["torch", "reference"])
 def test_an_engine_that_is_given_a_gone_activation_says_so(engine: str) -> None:
     """Also where nobody has checked the run."""
-    gone: Any = Gone("Mine", (("code", "0123456789abcdef"),))
+    gone: Any = Gone("Fled", (("code", "0123456789abcdef"),))
     spec = RunSpec(task=SparseParity(8, 2), data=Data(m=9, n_test=9), model=MLP(5, (), gone))
     with pytest.raises(GoneError) as error:
         list(load_engine(engine).run([spec], Silent()))
