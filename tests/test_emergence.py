@@ -28,7 +28,12 @@ from petridish.chapters.features.feature_rules import (
     NearUniform,
     OrderedByDimension,
 )
-from petridish.chapters.features.neurons import dimensions, regularised_shares, theory_shares
+from petridish.chapters.features.neurons import (
+    ONE_FEATURE,
+    dimensions,
+    regularised_shares,
+    theory_shares,
+)
 from petridish.chapters.features.rules import (
     NeuronsShare,
     OnTheMargin,
@@ -487,6 +492,26 @@ def test_untrained_networks_have_none_of_the_traits() -> None:
             assert rule.judge(table, LEVEL).judgement is not SUPPORTED, (group, rule)
         if group != "Z23":
             assert OrderedByDimension().judge(table, LEVEL).judgement is not SUPPORTED
+
+
+@pytest.mark.parametrize(("group", "width"), [("Z23", 500), ("Z71", 500), ("S3", 30), ("S4", 200)])
+def test_power_is_spread_at_the_start(group: str, width: int, seed: int) -> None:
+    """As Figs 7.4a, 7.6c, D.2c and D.3c show: as in a random direction [TH §7.4, §7.6].
+
+    A representation of dimension d has d² of the |G| dimensions and, in the mean over the neurons'
+    u, v and w, as large a part of the power, but for four standard errors; a frequency has 2 of p.
+    """
+    order = find_group(group).order
+    zeros = Neurons(np.zeros((width, 2 * order)), np.zeros((width, order)))
+    begun = starts(networks(table_of(row(zeros, group=group, seed=seed)))[0])
+    shares = begun.spectra / begun.spectra.sum(axis=2, keepdims=True)
+    parts = shares.reshape(3 * width, -1)
+    sizes = dimensions(find_group(group))
+    expected = (sizes if group[0] == "Z" else sizes**2) / order
+    error = parts.std(axis=0) / np.sqrt(len(parts))
+
+    assert np.all(np.abs(parts.mean(axis=0) - expected) < 4 * error)
+    assert not begun.at_home(ONE_FEATURE).any()
 
 
 def test_runs_that_differ_in_more_than_their_seed_are_kept_apart() -> None:
