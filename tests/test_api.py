@@ -134,6 +134,8 @@ def test_settings_are_texts_or_a_mapping(runs: Runs) -> None:
     for settings in (["m=20", "r=5"], {"m": (20,), "model.width": (5,)}):
         few = petridish.run(SWEEP, store=runs.store, settings=settings, progress="none")
         assert few.table["data.m"].to_list() == [20.0] * 4
+    one = petridish.run(SWEEP, store=runs.store, settings="r=5", progress="none")
+    assert (one.settings, set(one.table["model.width"])) == (("r=5",), {5})
     with pytest.raises(UserError, match=r"no axis called 'model\.widht' in this sweep\. Did you"):
         petridish.run(SWEEP, store=runs.store, settings={"model.widht": (5,)})
 
@@ -289,11 +291,18 @@ def test_a_trained_model_is_loaded_with_its_data(
 
 
 def test_a_key_that_is_not_there_is_refused(runs: Runs) -> None:
-    """What was given, and what to do."""
+    """What was given, and what to do; also where several keys begin so."""
     with pytest.raises(UserError) as error:
         petridish.load("zz", store=runs.store)
     assert re.fullmatch(
-        r"none of the \d+ runs of the store .* has a key that begins with 'zz'\. Give more digits "
+        r"No run of the store .* has a key that begins with 'zz'\. Give a key from the column "
+        r"`key` of a table of runs\.",
+        str(error.value),
+    )
+    with pytest.raises(UserError) as error:
+        petridish.load("", store=runs.store)
+    assert re.fullmatch(
+        r"\d+ of the \d+ runs of the store .* have a key that begins with ''\. Give more digits "
         r"of a key from the column `key` of a table of runs\.",
         str(error.value),
     )

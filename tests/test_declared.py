@@ -108,6 +108,12 @@ class Undeclared(Measure):
             "Did you mean model.width?",
         ),
         (
+            NeverDecreases(along="model.width", within=("init",)),
+            "The sweep has 2 values of data.m, and its rule counts runs of all of them as seeds. "
+            "Lay them apart by within=('data.m',), take the best by best_over=('data.m',), or "
+            "choose one by --set data.m=….",
+        ),
+        (
             Rule(Undeclared(), Each(("data.m",)), Median(), above=0.5),
             "The measure «norm» reads the column 'curve.norm' and declares outcome. Name it in "
             "`columns`.",

@@ -83,6 +83,15 @@ def test_curves_have_a_panel_a_cell() -> None:
     assert all("of 3 solved" in text for text in texts(figure))
 
 
+@pytest.mark.parametrize(("highest", "top"), [(0.5, 0.68), (0.9, 0.93)])
+def test_errors_above_those_of_two_classes_are_drawn_whole(highest: float, top: float) -> None:
+    """With several classes a network may err on nearly all; its curve was cut at 0.68."""
+    table = curve_table()
+    curves = [[highest, highest, 0.05]] + [[0.5, 0.5, 0.05]] * (len(table) - 1)
+    figure = training_curves(table.with_columns(pl.Series("curve.test_error", curves)), "Curves")
+    assert {round(axes.get_ylim()[1], 9) for axes in figure.axes if axes.get_visible()} == {top}
+
+
 def test_a_range_is_written_once_where_all_are_equal() -> None:
     """As captions do: runs per cell, seeds, budgets."""
     assert span([20, 20]) == "20"

@@ -106,6 +106,26 @@ def test_a_setting_without_a_type_hint_is_no_axis() -> None:
 
 
 @pytest.mark.parametrize(
+    ("axis", "value", "several"),
+    [("seed", 5, "range(5)"), ("data.m", 8, "a list"), ("data.m", "8,16", "a list")],
+)
+def test_an_axis_has_several_values(axis: str, value: Any, several: str) -> None:
+    """It was a TypeError, and a text was taken letter by letter."""
+    assert said(lambda: Sweep(SPEC, {axis: value})) == (
+        f"The axis {axis} has the one value {value!r}. Give {several}, or ({value!r},) if no other "
+        "is meant."
+    )
+
+
+def test_the_scales_of_an_experiment_have_names() -> None:
+    """It was «a fault of petridish itself»."""
+    for scales, what in ((Sweep(SPEC, {}), "a sweep. Give it a name"), ({}, "empty. Give a sweep")):
+        assert said(lambda scales=scales: Experiment("own", "t", "s", scales)) == (
+            f'Experiment own: scales is {what}: scales={{"own": SWEEP}}.'
+        )
+
+
+@pytest.mark.parametrize(
     ("code", "sentence"),
     [
         (
@@ -121,6 +141,12 @@ def test_a_setting_without_a_type_hint_is_no_axis() -> None:
             "from petridish import *\nSweep(RunSpec(task=SparseParity(6, 2)), {'data.n': (1,)})",
             "{path} cannot be imported at mine.py:2: There is no axis called 'data.n'. Did you "
             "mean data or data.m?",
+        ),
+        (
+            "from .parts import Net",
+            "{path} cannot be imported at mine.py:1: ImportError: attempted relative import with "
+            "no known parent package. Name modules as Python finds them from the file's folder: "
+            "`from parts import Net`.",
         ),
     ],
 )

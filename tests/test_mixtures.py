@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.errors import UserError
 from petridish.rules.mixtures import COVERAGE, FEWEST, budgets, mixtures, restarts_needed
+from petridish.training import cell_text, read_cell
 from tests.mixture_tables import Times, cell, resources
 
 # Restarts
@@ -125,6 +128,28 @@ def test_one_cell_by_hand() -> None:
     assert {o.runs for o in found} == {10}
     # ½ C(10, 2) · 0.9 / (100 · 12): at this m, width × steps × restarts cannot be less
     assert found[0].bound == pytest.approx(22.5 * 0.9 / 1200)
+
+
+def test_what_has_no_width_or_nothing_to_solve_is_said() -> None:
+    """The first was «a fault of petridish itself», the second asked for other settings."""
+    runs = cell([300] * 5)
+    with pytest.raises(UserError) as error:
+        mixtures(runs.drop("model.width"), target=0.9)
+    assert str(error.value) == (
+        "A frontier weighs data, width, steps and restarts, and runs of the model mlp "
+        "have no model.width. Compare them by `petridish figure`, or give the model a field "
+        "`width`."
+    )
+    spec = read_cell(runs["cell"][0])
+    endless = runs.with_columns(
+        cell=pl.lit(cell_text(replace(spec, training=replace(spec.training, target_error=None))))
+    )
+    with pytest.raises(UserError) as error:
+        mixtures(endless, target=0.9)
+    assert str(error.value) == (
+        "A frontier weighs what it takes to solve a task, and these runs have no stop rule by "
+        "which one would be solved. Set training.stop, such as Below(SquaredError(), 0.1)."
+    )
 
 
 def test_too_few_successes_offer_nothing() -> None:

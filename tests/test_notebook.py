@@ -76,10 +76,20 @@ def test_a_notebook_shows_an_error_of_the_user_as_its_sentence(tmp_path: Path) -
         "from petridish.errors import UserError\n"
         "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise UserError('Give 1.') from e",
         "type(sys.last_value.__cause__).__name__",
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "from petridish import *\n"
+        "@dataclass(frozen=True)\nclass Bad:\n    name: ClassVar[str] = 'bad'\n"
+        "    def build(self, domain, n_outputs):\n        return domain.n_input\n"
+        "petridish.run(Sweep(RunSpec(task=SparseParity(4, 2), model=Bad()), {}), store='own')",
     ]
-    unknown, caused, cause = executed(cells, tmp_path, allow_errors=True)
+    unknown, caused, cause, fault = executed(cells, tmp_path, allow_errors=True)
     (shown,) = (part for part in unknown.outputs if part.output_type == "error")
     assert len(shown.traceback) == 1
     assert shown.traceback[0].startswith("UserError: There is no experiment called 'PF-99'. ")
     assert caused.outputs[-1].traceback == ["UserError: Give 1."]
     assert cause.outputs[-1].data["text/plain"] == "'ZeroDivisionError'"
+    assert (
+        fault.outputs[-1]
+        .traceback[0]
+        .startswith("UserError: The model bad failed in build at In[4]:8: AttributeError: ")
+    )

@@ -106,7 +106,7 @@ def home_of(defined: type | Callable[..., Any]) -> str:
 
     try:
         line = inspect.getsourcelines(defined)[1]
-        return f" ({Path(inspect.getfile(defined)).name}:{line})"
+        return f" ({code_name(inspect.getfile(defined))}:{line})"
     except (OSError, TypeError):
         return ""
 
@@ -123,7 +123,21 @@ def said_by(error: BaseException) -> str:
 def place_of(error: BaseException) -> str:
     """Return the last line of a user's own code that an error passed, as « at file.py:12»."""
     own = own_frame(error)
-    return f" at {Path(own[0].f_code.co_filename).name}:{own[1]}" if own else ""
+    return f" at {code_name(own[0].f_code.co_filename)}:{own[1]}" if own else ""
+
+
+def code_name(path: str) -> str:
+    """Return the name of a file of code; of a notebook's cell what stands beside it: In[3]."""
+    import sys
+
+    if "IPython" in sys.modules:
+        from IPython import get_ipython
+
+        shell = get_ipython()  # type: ignore[no-untyped-call] # IPython has no types
+        cell = shell and getattr(shell.compile, "format_code_name", lambda _: None)(path)
+        if cell:
+            return str(cell[1])
+    return Path(path).name
 
 
 def fault_sentence(error: BaseException, frame: FrameType, line: int) -> str:

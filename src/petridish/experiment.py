@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from petridish.choices import code_name
 from petridish.errors import UserError, nearest
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import success_heat_map
 from petridish.figures.outcome_map import outcome_map
 from petridish.rules.claims import (
+    UNFIT,
     Claim,
     Finding,
     Judgement,
@@ -72,6 +74,16 @@ class Experiment:
     tables: Mapping[str, Tabulate] = field(default_factory=dict)
     before: Callable[[Sweep], Sequence[str]] | None = None
     located: Callable[[], Experiment] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scales, Sweep):
+            raise UserError(
+                f'Experiment {self.id}: scales is a sweep. Give it a name: scales={{"own": SWEEP}}.'
+            )
+        if not self.scales:
+            raise UserError(
+                f'Experiment {self.id}: scales is empty. Give a sweep: scales={{"own": SWEEP}}.'
+            )
 
     def sweep(self, scale: str) -> Sweep:
         """Return the sweep of a scale."""
@@ -225,10 +237,10 @@ def _judge(claim: Claim, runs: pl.DataFrame, level: float) -> Finding:
         return found
     except NoFinding as mistake:  # of the rule, whatever the runs are
         code = type(claim.rule).judge.__code__
-        place = f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+        place = f"{code_name(code.co_filename)}:{code.co_firstlineno}"
         raise UserError(f"The rule {type(claim.rule).__name__} ({place}): {mistake}") from mistake
     except UserError as unfit:  # such as runs that differ in more than the claim speaks of
-        return nothing("nothing could be judged", str(unfit))
+        return nothing(UNFIT, str(unfit))
 
 
 def user_experiment(path: Path) -> Experiment:

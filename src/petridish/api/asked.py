@@ -14,8 +14,8 @@ from petridish.sweeps import Sweep
 
 Asked = Sweep | Experiment | str | Path
 """A sweep, an experiment, the id of one, or the path of a Python file that declares one."""
-Settings = Sequence[str] | Mapping[str, Sequence[Any]]
-"""Other values on some axes, as `["m=300,600"]` or as `{"m": (300, 600)}`."""
+Settings = str | Sequence[str] | Mapping[str, Sequence[Any]]
+"""Other values on some axes, as `["m=300,600"]`, `"m=300,600"` or `{"m": (300, 600)}`."""
 
 
 def find_experiment(asked: Asked) -> Experiment:

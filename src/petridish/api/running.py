@@ -56,8 +56,9 @@ def run(
         share the work, in batches that are small enough for all of them.
     adaptive : bool
         Give further seeds only to the cells whose success may lie on either side of ½.
-    settings : list of str or mapping, optional
-        Other values on some axes: ``["m=300,600"]`` or ``{"data.m": (300, 600)}``.
+    settings : list of str, str or mapping, optional
+        Other values on some axes: ``["m=300,600"]``, ``"m=300,600"`` or
+        ``{"data.m": (300, 600)}``.
     progress : "shown" or "none"
         A bar in a terminal or a notebook, lines in a log.
 
@@ -140,6 +141,8 @@ def _own_note(asked: Asked, experiment: Experiment, sweep: Sweep) -> SweepNote |
 
 def _as_text(settings: Settings) -> list[str]:
     """Return settings as `--set` takes them."""
+    if isinstance(settings, str):
+        return [settings]
     if not isinstance(settings, Mapping):
         return [*settings]
     return [f"{axis}={','.join(map(describe, values))}" for axis, values in settings.items()]

@@ -141,10 +141,12 @@ def _row(store: Store, key: str) -> pl.DataFrame:
     table = store.read().table
     rows = table.filter(pl.col("key").str.starts_with(key))
     if len(rows) != 1 or not key:
-        known = "none" if rows.is_empty() else f"{len(rows)}"
+        found = "No run" if rows.is_empty() else f"{len(rows)} of the {len(table)} runs"
+        has = "has" if rows.is_empty() else "have"
+        more = "a key" if rows.is_empty() else "more digits of a key"
         raise UserError(
-            f"{known} of the {len(table)} runs of the store {store.folder} has a key that begins "
-            f"with {key!r}. Give more digits of a key from the column `key` of a table of runs."
+            f"{found} of the store {store.folder} {has} a key that begins with {key!r}. "
+            f"Give {more} from the column `key` of a table of runs."
         )
     return rows
 

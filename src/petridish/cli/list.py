@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +34,8 @@ def list_experiments(
     json: Json = False,
 ) -> None:
     """List all experiments, or show one, or a place in a paper."""
-    from petridish.chapters import EXPERIMENTS
+    with _collector_off():
+        from petridish.chapters import EXPERIMENTS
     from petridish.chapters.inventory import find_items, is_place
     from petridish.sweeps.progress import count
 
@@ -61,6 +64,16 @@ def list_experiments(
         "Steps are the most there can be. `petridish list ID` shows scales and claims, and "
         '`petridish list "PF Fig. 4"` what shows a place in a paper.'
     )
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Do not look for garbage among what is declared: it took an eighth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _shown(item: Item) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_CURVES = 10  # per panel, as in PF's Figure 1
 SHOWN = f"at most {MOST_CURVES} drawn per panel."
 MOST_PANELS = 40
+USUAL_ERROR = 0.68  # the top of the panels, unless a curve is above
 MOST_ACROSS = 6  # panels in a row where each is a value of the last field
 ORDER = ("arm", "task", "model", "init", "model.width", "data.m")  # in titles, before all others
 DRAWN = curve_columns("train_error", "test_error", "train_squared_error", "test_squared_error")
@@ -197,6 +198,11 @@ def _curves(panel: Any, runs: pl.DataFrame) -> None:
     panel.text(0.97, 0.97, said, transform=panel.transAxes, ha="right", va="top", fontsize=8)
     panel.set_xscale("log")
     if kind == "error":
-        panel.set_ylim(-0.02, 0.68)
+        # Of two classes most errors are below; where more are drawn, all panels reach further.
+        drawn = np.concatenate(
+            [[0.0], *(np.asarray(line.get_ydata(), float) for line in panel.lines)]
+        )
+        before = USUAL_ERROR if panel.get_autoscaley_on() else panel.get_ylim()[1]
+        panel.set_ylim(-0.02, max(before, min(1.0, np.nanmax(drawn)) + 0.03))
     elif any(np.max(line.get_ydata(), initial=0) > 0 for line in panel.lines):
         panel.set_yscale("log")

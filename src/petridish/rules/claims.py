@@ -130,6 +130,7 @@ def _simulated(rule: Simulated, level: float) -> Finding:
     return rule.simulate(level)
 
 
+UNFIT = "nothing could be judged"  # of runs that do not suit the rule
 FAR = 30  # half-widths over distances: of more, a thousand times as many seeds
 Kind = Literal["paper", "ours", "check"]
 CHECKED = {
@@ -222,12 +223,11 @@ class Verdict:
 
     def __str__(self) -> str:
         finding = self.finding
-        numbers = finding.numbers()
         remark = f"; {finding.remark}" if finding.remark else ""
-        return (
-            f"({self.claim.name}, {self.claim.kind}) {self.word.upper()}: {finding.quantity} = "
-            f"{numbers}, n = {finding.n}, level {self.level:.3g}{remark}"
-        )
+        said = f"({self.claim.name}, {self.claim.kind}) {self.word.upper()}: {finding.quantity}"
+        if finding.quantity == UNFIT:
+            return f"{said}{remark}"
+        return f"{said} = {finding.numbers()}, n = {finding.n}, level {self.level:.3g}{remark}"
 
 
 def _finite(number: float) -> float | None:

@@ -5,7 +5,7 @@ And it must not be what the choice of the runs takes for granted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from petridish.choices import describe
@@ -70,8 +70,8 @@ def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> 
         )
     if isinstance(rule, Rule):
         _check_measure(rule.measure)
-        if not declared or sweep in declared:
-            _check_apart(rule, sweep)
+    if not declared or sweep in declared:
+        _check_apart(rule, sweep)
 
 
 def _columns_named(rule: Judges) -> set[str]:
@@ -154,39 +154,59 @@ def _check_measure(measure: Measure) -> None:
         return
 
 
-def _check_apart(rule: Rule, sweep: Sweep) -> None:
+def _check_apart(rule: Judges, sweep: Sweep) -> None:
     """Refuse a rule that takes runs of different settings for seeds of one."""
-    layout = rule.layout
-    parts = (
-        [sweep[name] for name in rule.arms] if isinstance(sweep, Arms) and rule.arms else [sweep]
-    )
-    columns = [name for name in rule.over if name != ARM]
+    only: Mapping[str, Any] = rule.layout.only if isinstance(rule, Rule) else {}
+    needed = set(rule.measure.columns) - {CELL} if isinstance(rule, Rule) else set()
+    named = rule.over if isinstance(rule, Rule) else _columns_named(rule)
+    columns = [name for name in named if name != ARM]
+    if not columns and not isinstance(rule, Rule):
+        return  # of a rule of one's own nothing is known
+    arms = rule.arms if isinstance(rule, Rule) and isinstance(sweep, Arms) else ()
+    parts = [sweep[name] for name in arms] if isinstance(sweep, Arms) and arms else [sweep]
     for part in (grid for each in parts for grid in each.grids() if not isinstance(grid, Arms)):
         chosen = {
-            axis: [v for v in values if _fits(with_value(part.base, axis, v), layout.only, axis)]
+            axis: [v for v in values if _fits(with_value(part.base, axis, v), only, axis)]
             for axis, values in part.axes.items()
         }
         first = part.base
         for axis, values in chosen.items():
             first = with_value(first, axis, values[0]) if values else first
         if not all(
-            _fits(first, {name: only}, name) for name, only in layout.only.items() if name != ARM
+            _fits(first, {name: values}, name) for name, values in only.items() if name != ARM
         ):
             continue
         for axis, values in chosen.items():
             specs = [
                 with_value(first, axis, value) for value in values if axis not in ("seed", RESTART)
             ]
-            needed = set(rule.measure.columns) - {CELL}
             specs = [s for s in specs if needed <= columns_of_run(s)]
             cells = {cell_text(spec) for spec in specs}
             told = {tuple(repr(_value(spec, name)) for name in columns) for spec in specs}
             if len(cells) > len(told):
                 raise UserError(
                     f"The sweep has {len(values)} values of {axis}, and its rule counts runs of "
-                    f"all of them as seeds. Lay them apart by the layout, take the best by "
-                    f"best_over=({axis!r},), or choose one by only={{{axis!r}: …}}."
+                    f"all of them as seeds. {_cure(rule, axis)}"
                 )
+
+
+def _cure(rule: Judges, axis: str) -> str:
+    """Return what to do about an axis that a rule does not speak of."""
+    if isinstance(rule, Rule):
+        return (
+            f"Lay them apart by the layout, take the best by best_over=({axis!r},), or choose one "
+            f"by only={{{axis!r}: …}}."
+        )
+    ways = [
+        way
+        for name, way in (
+            ("within", f"lay them apart by within=({axis!r},)"),
+            ("best_over", f"take the best by best_over=({axis!r},)"),
+        )
+        if hasattr(rule, name)
+    ]
+    text = ", ".join([*ways, f"or choose one by --set {axis}=…"] if ways else [])
+    return f"{text[:1].upper()}{text[1:]}." if text else f"Choose one by --set {axis}=…."
 
 
 def _fits(spec: RunSpec, only: Any, axis: str) -> bool:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from petridish.choices import name_of
 from petridish.errors import UserError
 from petridish.rules.cells import mixed
+from petridish.rules.specs import specs_of
 from petridish.statistics.intervals import anytime_interval
 from petridish.tasks import SparseParity
 from petridish.training import RunSpec, read_cell
@@ -131,6 +133,7 @@ def mixtures(table: pl.DataFrame, *, target: float) -> list[Mixture]:
     """
     options: dict[str, list[Mixture]] = {}
     by = ["task", "init", "data.m", "model.width", "training.steps"]
+    _check_resources(table, by)
     if clash := mixed(table, by):
         raise UserError(f"{clash[0].upper()}{clash[1:]}.")
     for cell in table.partition_by(by, maintain_order=True):
@@ -143,6 +146,25 @@ def mixtures(table: pl.DataFrame, *, target: float) -> list[Mixture]:
         front = _undominated(np.array([[o.m, o.compute] for o in kept]).reshape(-1, 2))
         found += [replace(o, best=bool(best)) for o, best in zip(kept, front, strict=True)]
     return sorted(found, key=lambda o: (o.task, o.m, o.compute))
+
+
+def _check_resources(table: pl.DataFrame, by: Sequence[str]) -> None:
+    """Refuse runs that have no such resources, or nothing to reach."""
+    known = [spec for spec in specs_of(table).values() if isinstance(spec, RunSpec)]
+    if known and all(spec.stop is None for spec in known):
+        raise UserError(
+            "A frontier weighs what it takes to solve a task, and these runs have no stop rule by "
+            "which one would be solved. Set training.stop, such as Below(SquaredError(), 0.1)."
+        )
+    for name in by:
+        if name not in table.columns or table[name].null_count():
+            lacking = table if name not in table.columns else table.filter(table[name].is_null())
+            model = name_of(read_cell(lacking["cell"][0]).model)
+            raise UserError(
+                f"A frontier weighs data, width, steps and restarts, and runs of the model {model} "
+                f"have no {name}. Compare them by `petridish figure`, or give the model a field "
+                "`width`."
+            )
 
 
 def no_mixture(table: pl.DataFrame) -> str:

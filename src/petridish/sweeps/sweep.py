@@ -84,7 +84,7 @@ class Sweep:
     allocate: Allocates | None = None
 
     def __post_init__(self) -> None:
-        axes = {axis: python_values(values) for axis, values in self.axes.items()}
+        axes = {axis: python_values(values, axis) for axis, values in self.axes.items()}
         object.__setattr__(self, "axes", axes)
         for axis, values in axes.items():
             if not _is_path(self.base, axis):
@@ -167,9 +167,11 @@ class Sweep:
         """Return the sweep with other values on some axes, as `axis=v1,v2,…` or by a mapping.
 
         Any path into the spec is an axis, and so is a short name such as `m`; in text, `0..9` are
-        the whole numbers from 0 to 9.
+        the whole numbers from 0 to 9. One text is a list of one.
         """
         axes = dict(self.axes)
+        if isinstance(settings, str):
+            settings = (settings,)
         if isinstance(settings, Mapping):
             axes |= {self._axis(name): values for name, values in settings.items()}
         else:
@@ -218,8 +220,14 @@ class Sweep:
         return table.filter(belongs)
 
 
-def python_values(values: Sequence[Any]) -> Sequence[Any]:
+def python_values(values: Sequence[Any], axis: str) -> Sequence[Any]:
     """Return the values of an axis with NumPy's numbers as Python's, and arrays as tuples."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        several = f"range({values})" if axis == "seed" and isinstance(values, int) else "a list"
+        raise UserError(
+            f"The axis {axis} has the one value {values!r}. Give {several}, or ({values!r},) if no "
+            "other is meant."
+        )
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, range):

@@ -41,6 +41,9 @@ def load_user_file(path: Path) -> ModuleType:
         # `from petridish import *` leaves out what many files have from elsewhere, such as Mean.
         forgotten = error.name if isinstance(error, NameError) else None
         cure = f" Add `from petridish import {forgotten}`." if forgotten in dir(petridish) else ""
+        if "attempted relative import" in said:  # the file is imported by itself, as a script is
+            where = "as Python finds them from the file's folder"
+            cure = f" Name modules {where}: `from parts import Net`."
         stop = "" if said.endswith("?") else "."
         raise UserError(f"{path} cannot be imported{said}{stop}{cure}") from error
     learn(module)
