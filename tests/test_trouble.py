@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from petridish.store import Store
+from petridish.sweeps.executors.local import worker_ended
 from tests.conftest import Command
 from tests.test_sweeps import comparable
 
@@ -269,6 +270,64 @@ def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
     )
     assert keys(store) > 0
     assert_no_process_left(process.pid)
+
+
+LEAVES = """
+from dataclasses import dataclass
+from typing import ClassVar
+import multiprocessing
+import os
+from petridish import *
+
+
+@dataclass(frozen=True)
+class Leaves(Instrument):
+    name: ClassVar[str] = "leaves"
+
+    def read(self, reading):
+        return os._exit(3) if multiprocessing.parent_process() else 0.0  # in workers alone
+
+
+SWEEP = Sweep(
+    RunSpec(
+        task=SparseParity(4, 2),
+        model=MLP(3),
+        data=Data(m=10, n_test=10),
+        training=Training(steps=4),
+        evaluation=Evaluation(every=2, curves=True, instruments=(Leaves(),)),
+    ),
+    {"seed": range(2)},
+)
+"""
+
+
+def test_a_worker_that_ends_itself_is_not_said_to_be_killed(
+    inside: Command, tmp_path: Path
+) -> None:
+    """The code with which a class of one's own leaves Python is named."""
+    file = tmp_path / "leaves.py"
+    file.write_text(LEAVES, encoding="utf-8")
+    done = inside("run", file, "--store", tmp_path / "store", "--jobs", "2")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "petridish: A worker process left Python with exit code 3: a class of your own, or a "
+        "library that it uses, calls os._exit or the like. The runs that had ended are kept; give "
+        "the same command again to go on."
+    )
+
+
+@pytest.mark.parametrize(
+    ("codes", "beginning"),
+    [
+        ([None, -15], "A worker process was killed, perhaps for want of memory. "),
+        ([-15, -9, 3], "A worker process was killed, perhaps for want of memory. "),
+        ([-15, 0, 7], "A worker process left Python with exit code 7: "),
+        ([-11, -15], "A worker process crashed in compiled code (SIGSEGV). "),
+    ],
+)
+def test_how_a_worker_ended_is_told_by_its_code(codes: list[int | None], beginning: str) -> None:
+    """The others were told to end by SIGTERM, or are not known to have ended."""
+    assert worker_ended(codes).startswith(beginning)
 
 
 def busiest_worker(group: int) -> int:

@@ -110,6 +110,8 @@ def _interval(table: OutcomeTable, low: float | None, high: float | None) -> str
     """Write an interval; nothing where there are too few runs for one."""
     if low is None or high is None or math.isinf(low):
         return ""
+    if table.value == "time" and math.isinf(high):
+        return f"[≥ {value_text(table, low)}]"  # as on a map
     return f"[{value_text(table, low)}, {value_text(table, high)}]"
 
 

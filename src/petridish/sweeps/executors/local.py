@@ -10,7 +10,7 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -89,6 +89,9 @@ def _context(engines: set[str]) -> Any:
     return context
 
 
+KILLED = getattr(signal, "SIGKILL", 9)  # Windows has none
+
+
 class LocalProcesses(Executor):
     """One single-threaded process per core; each takes the next batch when it is free."""
 
@@ -115,11 +118,9 @@ class LocalProcesses(Executor):
             except BrokenProcessPool as error:
                 if interrupted.is_set():
                     raise KeyboardInterrupt from error
-                raise UserError(
-                    "A worker process was killed, perhaps for want of memory. The runs that had "
-                    "ended are kept; give the same command again to go on, with a lower --jobs if "
-                    "memory was short."
-                ) from error
+                workers = [*(pool._processes or {}).values()]  # forgotten by the next line
+                pool.shutdown(cancel_futures=True)
+                raise UserError(worker_ended([worker.exitcode for worker in workers])) from error
             finally:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
@@ -153,6 +154,28 @@ class LocalProcesses(Executor):
             for future in [future for future in under_way if future.done()]:
                 under_way.remove(future)
                 future.result()
+
+
+def worker_ended(codes: Iterable[int | None]) -> str:
+    """Return how a worker ended, by the exit codes of all: the others were told to end."""
+    own = [code for code in codes if code not in (None, 0, -signal.SIGTERM)]
+    kept = "The runs that had ended are kept; give the same command again to go on"
+    crashed = [code for code in own if code < 0 and code != -KILLED]
+    if own and all(code > 0 for code in own):
+        return (
+            f"A worker process left Python with exit code {own[0]}: a class of your own, or a "
+            f"library that it uses, calls os._exit or the like. {kept}."
+        )
+    if crashed:
+        return (
+            f"A worker process crashed in compiled code ({signal.Signals(-crashed[0]).name}). "
+            "`python -X faulthandler -m petridish run … --executor inline` shows where. "
+            f"{kept}."
+        )
+    return (
+        f"A worker process was killed, perhaps for want of memory. {kept}, with a lower --jobs if "
+        "memory was short."
+    )
 
 
 def _drained(news: multiprocessing.Queue[News]) -> Iterator[News]:
