@@ -133,7 +133,7 @@ def code_name(path: str) -> str:
     if "IPython" in sys.modules:
         from IPython import get_ipython
 
-        shell = get_ipython()  # type: ignore[no-untyped-call] # IPython has no types
+        shell = get_ipython()
         cell = shell and getattr(shell.compile, "format_code_name", lambda _: None)(path)
         if cell:
             return str(cell[1])
