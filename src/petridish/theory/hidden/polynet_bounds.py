@@ -201,11 +201,12 @@ def adaptive_path(
     root = math.sqrt(2 * steps * math.log(2 * k * block * steps / delta))
     for start in range(0, steps, _CHUNK):
         chunk = (min(_CHUNK, steps - start), runs, k, block)
-        for x in 1.0 - 2.0 * rng.integers(0, 2, size=chunk):
-            label = np.prod(x[:, :, 0], axis=1, keepdims=True)
+        inputs = 1.0 - 2.0 * rng.integers(0, 2, size=chunk)
+        rates = inputs[..., 0].prod(axis=-1, keepdims=True) / (2 * root)  # with the label's sign
+        for x, rate in zip(inputs, rates, strict=True):
             # The rates of `adaptive_rates` divide every factor of the gradient by its ‖w_l‖₁.
-            parts = (moved * x).sum(axis=-1) / np.abs(moved).sum(axis=-1)
-            moved += (label / (2 * root) * products_of_others(parts))[:, :, None] * x
+            parts = np.einsum("rkb,rkb->rk", moved, x) / np.abs(moved).sum(axis=-1)
+            moved += (rate * products_of_others(parts))[:, :, None] * x
         yield start + chunk[0], moved.copy()
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -74,6 +75,11 @@ class SignSum:
                 f"SignSum: {count} weights that lie on a lattice. Give weights of one modulus, at "
                 f"most {_MOST_ENUMERATED} weights, or weights in general position."
             )
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether its distribution is a series, and not steps at the values that it can have."""
+        return not self._equal and self._sums is None
 
     def split(self, value: float) -> tuple[float, float, float]:
         """Return the probabilities that value + sum is above 0, below 0, and 0."""
@@ -253,6 +259,13 @@ class Flow:
         low = least
         if self._error_after(low) <= error:
             return low
+        if all(rest.is_smooth for rest in self.others):
+            from scipy.optimize import brentq  # slow to import
+
+            found = brentq(
+                lambda r: self._error_after(r) - error, low, high, xtol=1e-14 * high, rtol=1e-14
+            )
+            return float(found)
         for _ in range(200):
             middle = (low + high) / 2
             if high - low <= 1e-14 * high:
@@ -274,10 +287,17 @@ class Flow:
 
         The difference is integrated, not subtracted, so that a tiny share keeps its digits.
         """
-        first, last = self.reaches(error), self.reaches(0.0)
+        last, whole = self._zero_error
         if math.isinf(last) or last <= self.position:
             return math.nan
-        return self.time(last, since=max(first, self.position)) / self.time(last)
+        first = self.reaches(error)
+        return self.time(last, since=max(first, self.position)) / whole
+
+    @cached_property
+    def _zero_error(self) -> tuple[float, float]:
+        """The position from which there is no error, and the time T(0) until then."""
+        last = self.reaches(0.0)
+        return last, math.inf if math.isinf(last) else self.time(last)
 
     def curve(self, points: int = 200) -> tuple[Floats, Floats]:
         """Return times and errors from the start to just after the last mistake, for drawing.
