@@ -19,7 +19,6 @@ from petridish.statistics.intervals import median_interval
 from petridish.statistics.transitions import (
     plateau_fraction,
     plateau_length,
-    transition_length,
     transition_time,
 )
 from tests.rule_worlds import (
@@ -32,18 +31,18 @@ from tests.rule_worlds import (
     table_of,
 )
 
-MEASURES = (transition_time, plateau_length, plateau_fraction, transition_length)
+MEASURES = (transition_time, plateau_length, plateau_fraction)
 MLP = "mlp(10, (), relu, linear)"
 WIDE = "mlp(1000, (), power(3), linear)"
 EVERY = 10
 
 
 def test_a_phase_transition_by_hand() -> None:
-    """Chance at 0 … 80, a fall over 90, solved at 100: 85 of 100 steps, the fall takes 20."""
+    """Chance at 0 … 80, a fall over 90, solved at 100: 85 of 100 steps."""
     steps = list(range(0, 101, 10))
     errors = [0.5] * 9 + [0.3, 0.02]
 
-    assert [measure(steps, errors) for measure in MEASURES] == [100, 85, 0.85, 20]
+    assert [measure(steps, errors) for measure in MEASURES] == [100, 85, 0.85]
 
 
 def test_a_straight_fall_has_no_plateau() -> None:
@@ -56,12 +55,11 @@ def test_a_straight_fall_has_no_plateau() -> None:
 
 
 def test_a_plateau_left_twice_counts_twice() -> None:
-    """Steps at chance count wherever they lie; the transition starts at the last of them."""
+    """Steps at chance count wherever they lie."""
     steps = [0, 10, 20, 30, 40, 50]
     errors = [0.5, 0.4, 0.4, 0.46, 0.4, 0.05]
 
     assert plateau_length(steps, errors) == 5 + 5 + 5
-    assert transition_length(steps, errors) == 20
 
 
 def test_what_comes_after_the_transition_does_not_matter(seed: int) -> None:

@@ -51,17 +51,3 @@ def plateau_fraction(
     return (
         plateau_length(steps, errors, chance=chance, solved=solved) / end if end > 0 else math.nan
     )
-
-
-def transition_length(
-    steps: ArrayLike, errors: ArrayLike, *, chance: float = CHANCE, solved: float = SOLVED
-) -> float:
-    """Return the steps from the last evaluation at `chance` or above to the first at `solved`.
-
-    Where no evaluation was at `chance`, all the steps to `solved`; NaN if the run never falls
-    there.
-    """
-    end = transition_time(steps, errors, solved=solved)
-    at = np.asarray(steps, np.float64)
-    high = at[(at <= end) & (np.asarray(errors, np.float64) >= chance)]
-    return end - float(high[-1]) if len(high) else end

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from petridish.training.spec import RunSpec
 
 Floats = NDArray[np.float64]
-PATTERN_GRADIENT = ("least in A", "mean in A", "largest in A", "largest |T| outside A", "bias")
 
 
 @dataclass(frozen=True)
