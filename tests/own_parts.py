@@ -1,4 +1,4 @@
-"""Classes of one's own, of every kind: what a stranger might bring."""
+"""Classes of one's own, of every kind: what a user might bring."""
 
 from __future__ import annotations
 

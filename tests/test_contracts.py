@@ -1,4 +1,4 @@
-"""Every class of the package, and a stranger's, keeps the contract of its kind."""
+"""Every class of the package, and a user's, keeps the contract of its kind."""
 
 from __future__ import annotations
 

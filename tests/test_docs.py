@@ -351,7 +351,7 @@ def test_a_docstring_says_that_pages_are_in_the_repository() -> None:
 
 
 def test_the_architecture_names_every_room_and_files_that_exist() -> None:
-    """A stranger who opens what it names finds it; no room is left out of the first table."""
+    """Whoever opens what it names finds it; no room is left out of the first table."""
     text = page("reference/architecture.md")
     named = re.findall(r"`([\w./]+(?:/|\.pyi?|\.cpp|\.h|\.inc))`", text)
     rooms = re.findall(r"`(\w+)/?`", text.split("## Where is")[0])

@@ -51,7 +51,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_case_takes_its_steps(found: dict[str, Any]) -> None:
-    """Models, losses, optimisers, penalties, schedules, metrics; modules of a stranger."""
+    """Models, losses, optimisers, penalties, schedules, metrics; modules of a user."""
     assert len(found["cases"]) > 60
     assert {name: wrong for name, wrong in found["cases"].items() if wrong} == {}
 

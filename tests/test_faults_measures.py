@@ -1,4 +1,4 @@
-"""The faults of a stranger's loss, metric or instrument: one sentence each."""
+"""The faults of a user's loss, metric or instrument: one sentence each."""
 
 from __future__ import annotations
 

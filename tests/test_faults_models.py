@@ -1,4 +1,4 @@
-"""The faults of a stranger's module or start, found before anything is trained."""
+"""The faults of a user's module or start, found before anything is trained."""
 
 from __future__ import annotations
 

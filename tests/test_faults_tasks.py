@@ -1,4 +1,4 @@
-"""The faults of a stranger's task: one sentence each, wherever they are met."""
+"""The faults of a user's task: one sentence each, wherever they are met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger forgets in a first file of their own: each is said in one sentence."""
+"""What a user forgets in a first file of their own: each is said in one sentence."""
 
 from __future__ import annotations
 

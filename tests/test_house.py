@@ -121,7 +121,7 @@ def test_a_file_is_read_in_one_sitting() -> None:
 
 
 def test_no_two_modules_of_neighbouring_rooms_share_a_name() -> None:
-    """A stranger who reads «in values.py» opens the right file, also in chapters and commands.
+    """Whoever reads «in values.py» opens the right file, also in chapters and commands.
 
     Two rooms are neighbours if one imports from the other: only there do both come up together.
     """

@@ -110,7 +110,7 @@ class DrawingModule(nn.Module):
         if self.how == "rand":
             x = x + torch.rand(x.shape)
         if self.how == "numpy":  # which no call of PyTorch's generator shows
-            x = x + float(np.random.randn())  # noqa: NPY002 - what a stranger might write
+            x = x + float(np.random.randn())  # noqa: NPY002 - what a user might write
         if self.how == "always":
             x = nn.functional.dropout(x, 0.5)
         outputs: Tensor = self.layer(x)

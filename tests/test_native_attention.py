@@ -262,7 +262,7 @@ def test_bits_depend_on_neither_processor_nor_calls(
 
 @dataclass(frozen=True)
 class Holes:
-    """Tokens of which half have no label; a task of a stranger's own."""
+    """Tokens of which half have no label; a task of a user's own."""
 
     name: ClassVar[str] = "holes"
 

@@ -76,7 +76,7 @@ def spec_of(task: Task | None = None, model: ClsTransformer | None = None, **mor
 
 @dataclass(frozen=True)
 class Marks:
-    """Sequences of several values; a task of a stranger's own. The label says what comes first."""
+    """Sequences of several values; a task of a user's own. The label says what comes first."""
 
     name: ClassVar[str] = "marks"
 

@@ -47,7 +47,7 @@ class Pictures:
     mean, std : array of float32, shape (channel, 1, 1)
         Of the training part, by which images are standardised.
     digest : str
-        16 hexadecimal digits of a hash of everything above but the source.
+        16 hexadecimal digits of a hash of everything above but `source`.
     """
 
     source: str

@@ -32,7 +32,7 @@ def online(
 ) -> Sweep:
     """Sweep parities of s of T uniform bits, fresh ones at every step [TH A.3.2].
 
-    The sentence with the settings is cut off in the source: they are those of A.3.1, at p = ½ and
+    The sentence with the settings is cut off in the paper: they are those of A.3.1, at p = ½ and
     a batch of 2048.
     """
     run = setting(
