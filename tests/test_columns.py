@@ -155,7 +155,7 @@ def drawing(draw: Any, runs: pl.DataFrame) -> str:
         return str(reason)
     figure.set_layout_engine("none")
     figure.set_dpi(40)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return sha256(canvas.buffer_rgba()).hexdigest()
 

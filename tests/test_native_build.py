@@ -53,8 +53,9 @@ def with_library(folder: Path) -> Path:
     """Compile the self-check alone, linked with the library in use; return the program."""
     assert COMPILER is not None
     used, program = Path(library()._name), folder / "selfcheck"
-    places = [ROOT / "tests/native/selfcheck.cpp", used, f"-Wl,-rpath,{used.parent}"]
-    subprocess.run([COMPILER, *places, "-o", program], check=True)
+    selfcheck = ROOT / "tests/native/selfcheck.cpp"
+    folder_of_library = f"-Wl,-rpath,{used.parent}"
+    subprocess.run([COMPILER, selfcheck, used, folder_of_library, "-o", program], check=True)
     return program
 
 
