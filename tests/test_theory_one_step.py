@@ -21,6 +21,7 @@ from petridish.theory.hidden.one_step import (
     is_good,
     kernel_limit,
     least_bits,
+    loss_after_step,
     network_loss,
     parity_layer,
     printed_layer,
@@ -36,6 +37,7 @@ from petridish.theory.hidden.top_k import (
     predicted_top_k_size,
     top_k_trials,
 )
+from petridish.theory.majority import majority_coefficient
 from petridish.theory.parity_step import least_hinge_loss, parity_of_sum, step_features
 from tests.test_theory_majority import cube
 
@@ -196,6 +198,36 @@ def test_networks_represent_the_parity_sooner_than_proved() -> None:
 
 
 # Sizes
+
+
+def test_lemma_b4_holds_at_finite_n() -> None:
+    """Where its bound says anything, 16 ε k² n < 1, the loss is far below it; it falls with n."""
+    k = 2
+    losses = []
+    for n in (1_901, 4_001):
+        epsilon = next(e for e in np.geomspace(1e-6, 1e-2, 200)[::-1] if 16 * e * k**2 * n < 1)
+        assert n >= least_bits(k, epsilon)
+        losses.append(loss_after_step(n, k))
+        assert losses[-1] <= 16 * epsilon * k**2 * n
+    assert losses[1] < losses[0] < 1e-12
+    assert loss_after_step(9, k) > 0.01
+
+
+def test_the_loss_after_the_step_equals_enumeration() -> None:
+    """Over all inputs, with the stepped weights of good neurons of one draw of signs."""
+    for n, k in ((9, 2), (11, 4)):
+        inputs = cube(n)
+        signs = np.where(majority_coefficient(n, k - 1) > 0, 1, -1) * np.ones(n, int)
+        weights = stepped_weights(signs, 1, k)
+        weights[k:] = np.abs(weights[k:])  # a sum of signs is symmetric
+        z = inputs @ weights
+        biases = step_biases(k)
+        features = np.maximum(np.stack([*(z + b for b in biases), biases[-1] - z]), 0)
+        parity = inputs[:, :k].prod(axis=1)
+        hinge = np.maximum(1 - parity * (parity_layer(k) @ features), 0)
+
+        assert np.all(weights[:k] == pytest.approx(1 / (2 * k)))
+        assert loss_after_step(n, k) == pytest.approx(float(hinge.mean()))
 
 
 def test_the_precision_is_what_the_proof_needs() -> None:

@@ -132,6 +132,30 @@ def network_loss(k: int, signs: NDArray[np.int64], biases: Floats) -> float:
     return least_hinge_loss(features, np.prod(x, axis=1), np.full(2**k, 2.0**-k))
 
 
+def loss_after_step(n: int, k: int) -> float:
+    r"""Return the hinge loss after the population's step, at finite n [HP Lemma B.4].
+
+    Of `parity_layer` over k good neurons and the twin of the last, with equal signs on the
+    irrelevant bits: these add (k − 1) / (2k (n − k)) times a sum of n − k signs to every neuron, so
+    that the mean is over two binomial laws. The lemma says :math:`16 \epsilon k^2 n` at most, from
+    `least_bits` on.
+    """
+    from scipy.stats import binom
+
+    _check_sizes(n, k)
+    others = np.arange(k - n, n - k + 1, 2)  # Σ of the irrelevant signs
+    shift = others * (k - 1) / (2 * k * (n - k))
+    chance = binom.pmf((others + n - k) // 2, n - k, 0.5)
+    biases, layer = step_biases(k)[:, None], parity_layer(k)
+    loss = 0.0
+    for minus in range(k + 1):
+        z = (k - 2 * minus) / (2 * k) + shift
+        features = np.maximum(np.vstack([z + biases, biases[-1] - z]), 0)  # (neuron, others)
+        hinge = np.maximum(1 - (-1) ** minus * (layer @ features), 0)
+        loss += math.comb(k, minus) / 2**k * float(chance @ hinge)
+    return loss
+
+
 # Width
 
 
