@@ -46,12 +46,14 @@ from petridish.chapters.features.trainings import (
     group,
     moduli,
     parity,
+    strengths,
 )
 from petridish.experiment import Experiment
 from petridish.rules import Claim, LastOf, Mean, PairedBySeed, Rule
 from petridish.sweeps import joined
 
 ON_THE_MARGIN = "All points are on the margin for any maximum margin solution."
+STRENGTH, EXPONENT = "training.penalty.strength", "training.penalty.exponent"
 TABLES = {"margins": margin_table, "features": feature_table, "neurons": neuron_table}
 
 ADDITION = Experiment(
@@ -343,13 +345,14 @@ CONSTRUCTIONS = Experiment(
 
 BEYOND = Experiment(
     id="FE-5",
-    title="Beyond the paper's settings: a representation that stays empty, the penalty's exponent",
+    title="Beyond the paper's settings: a representation that stays empty, the penalty",
     source="TH §7.3, §7.6.2, §D.9.2",
     scales={
         "smoke": joined(
             [five("A5", 24, seeds=3, steps=50, every=25), exponents(seeds=3, steps=300)]
         ),
         "laptop": joined([five("A5", 472, seeds=3, steps=25_000, every=250), exponents(seeds=5)]),
+        "strengths": strengths(seeds=5),
         "large": joined([five("A5", 472, seeds=3), exponents(seeds=5)]),  # S5's own steps
     },
     claims=(
@@ -369,11 +372,24 @@ BEYOND = Experiment(
             "TH §7.3, Theorem 7.1",
             Rule(
                 LastOf("normalised_margin", diverged=-math.inf),
-                PairedBySeed(1.0, 3.0, along="training.penalty.exponent"),
+                PairedBySeed(1.0, 3.0, along=EXPONENT),
                 Mean(),
                 above=0.0,
             ),
             "A fixed r > 0.",
+            kind="ours",
+        ),
+        Claim(
+            "S",
+            "On S3 a λ of 10^-7 leaves a larger margin than one of 10^-6 after the same steps.",
+            "TH Theorem 7.1",
+            Rule(
+                LastOf("normalised_margin", diverged=math.nan),
+                PairedBySeed(1e-7, 1e-6, along=STRENGTH, only={EXPONENT: 3}),
+                Mean(),
+                above=0.0,
+            ),
+            "As λ → 0 the normalised margin of the minimisers of the loss converges to γ*.",
             kind="ours",
         ),
     ),

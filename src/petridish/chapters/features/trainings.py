@@ -143,6 +143,21 @@ def exponents(*, seeds: int, steps: int = 50_000) -> Sweep:
     )
 
 
+def strengths(*, seeds: int, steps: int = 50_000) -> Sweep:
+    """Sweep S3 under λ ‖θ‖³ at the paper's λ and at ten times as much; at 10^-5 runs diverge."""
+    return joined(
+        group(
+            "S3",
+            30,
+            seeds=seeds,
+            penalty=NormPower(strength, 2, 3, 3),
+            steps=steps,
+            every=steps // 200,
+        )
+        for strength in (SMALL.strength, 1e-6)
+    )
+
+
 def five(name: str, width: int, *, seeds: int, steps: int = 75_000, every: int = 500) -> Sweep:
     """Sweep S5, or A5 in it, by stochastic gradient descent [TH §D.2.3].
 
