@@ -204,6 +204,17 @@ def test_the_slope_of_the_prediction_tends_to_the_claim() -> None:
         assert 0.1 < slope(k, s, "set") - (k - s - 1) < 0.16
 
 
+def test_against_a_dense_start_the_sample_falls_by_n_to_the_s() -> None:
+    """As App. B.3 remarks: for large n by n^s over a constant, with s = 0 as the dense start."""
+    for k, s in ((4, 2), (6, 2), (6, 4)):
+        falls = [
+            predicted_size(UnderSparse(n=n, k=k, s=0), found="bit")
+            / predicted_size(UnderSparse(n=n, k=k, s=s), found="bit")
+            for n in (4001, 8001)
+        ]
+        assert math.log(falls[1] / falls[0]) / math.log(8001 / 4001) == pytest.approx(s, abs=0.01)
+
+
 def test_the_measured_slope(seed: int) -> None:
     """(n, 4), s = 2, n = 21 … 81, 40 samples each: as predicted, within 4.5 standard errors."""
     slope = recovery_slope(
