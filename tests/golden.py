@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +143,12 @@ def keys_of(spec: dict[str, Any]) -> dict[str, Any]:
     return {"cells": len(keys), "keys": keys if len(keys) <= LISTED else digest(*keys)}
 
 
-def verdicts_of(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """Judge the claims of a record again from its runs."""
-    found = EXPERIMENTS[spec["id"]].judge(read_record(RECORDS / name), spec["scale"])
+@cache
+def verdicts_of(name: str) -> dict[str, Any]:
+    """Judge the claims of a record again from its runs, once for all tests of a process."""
+    runs = read_record(RECORDS / name)
+    spec = json.loads((RECORDS / name / "spec.json").read_text(encoding="utf-8"))
+    found = EXPERIMENTS[spec["id"]].judge(runs, spec["scale"])
     return {verdict.claim.name: verdict.as_json() for verdict in found}
 
 
@@ -332,7 +336,7 @@ def estimators() -> dict[str, Any]:
 
 FILES: dict[str, Callable[[], dict[str, Any]]] = {
     "keys": lambda: {name: keys_of(spec) for name, spec in records()},
-    "verdicts": lambda: {name: verdicts_of(name, spec) for name, spec in records()},
+    "verdicts": lambda: {name: verdicts_of(name) for name, _ in records()},
     "runs": lambda: {name: of_run(spec) for name, spec in RUNS.items()},
     "readings": readings,
     "streams": streams,

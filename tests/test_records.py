@@ -25,7 +25,10 @@ from petridish.rules.frontier import replayed_frontiers
 from petridish.sweeps.adaptive import first_seeds
 from petridish.training import cell_text, flat, read_cell
 from tests.agreement import RELATIVE, differences
+from tests.golden import FILES, verdicts_of
+from tests.golden import written as golden
 from tests.remarks import kinds
+from tests.test_golden import assert_unchanged
 
 RECORDS = sorted(
     path.parent for path in (Path(__file__).parent.parent / "records").glob("*/spec.json")
@@ -47,13 +50,17 @@ def test_a_records_verdicts_follow_from_its_runs(folder: Path) -> None:
         each["claim"]: each
         for each in json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
     }
-    runs = read_record(folder)
-    for verdict in EXPERIMENTS[spec["id"]].judge(runs, spec["scale"]):
-        if verdict.finding.remark != "these runs kept no curves":
-            again, before = verdict.as_json(), written[verdict.claim.name]
+    for name, again in verdicts_of(folder.name).items():
+        if again["remark"] != "these runs kept no curves":
+            before = written[name]
             assert differences(again, before) == [], f"{again} was {before}"
-    assert len(runs) == spec["runs"]
+    assert len(read_record(folder)) == spec["runs"]
     assert (folder / "README.md").is_file()
+
+
+def test_the_verdicts_of_all_records_are_what_they_were() -> None:
+    """Also where a record was written anew; judged once, by the test above."""
+    assert_unchanged(FILES["verdicts"](), golden("verdicts"))
 
 
 @pytest.mark.parametrize("folder", RECORDS, ids=lambda folder: folder.name)
