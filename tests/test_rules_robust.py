@@ -128,9 +128,17 @@ def test_one_lucky_run_of_five_is_no_evidence() -> None:
     finding = judged(world(lambda _: 0.19, seeds=5))
 
     assert finding.judgement is UNDECIDED
+    assert "of 5 runs at each η a combination is certain from 4 on" in finding.remark
     assert finding.estimate >= 0.9
     assert finding.low < 0.1
     assert finding.high == 1
+
+
+def test_an_open_robust_space_says_what_its_runs_can_show() -> None:
+    """One run at each of four rates, solved or not, makes no combination certain."""
+    finding = judged(world(one_rate_works(1.0), seeds=1))
+
+    assert "of 1 runs at each η a combination is certain with no number" in finding.remark
 
 
 def test_a_dead_corner_contradicts_and_is_named() -> None:

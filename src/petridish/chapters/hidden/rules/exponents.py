@@ -199,4 +199,5 @@ class ScalingTable(TableRule):
         ends = (worst.alpha, worst.low(split), worst.high(level))
         limit = limits[worst.k]
         estimate, low, high = (end / limit if math.isfinite(end) else math.nan for end in ends)
-        return Finding(judgement, estimate, low, high, self.quantity, total, "; ".join(parts))
+        remark = "; ".join(parts)
+        return Finding(judgement, estimate, low, high, self.quantity, total, remark, bound=1.0)

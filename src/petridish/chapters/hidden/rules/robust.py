@@ -192,6 +192,8 @@ class RobustSpace(TableRule):
                 f"{name} succeeds in {success:.0%} [{low:.0%}, {high:.0%}] "
                 "of its runs with the η that the other half of the seeds prefers"
             )
+        if certain < len(cells):
+            parts.append(self._blind(runs, level))
         if untried := len(cells) - int(cells["tried"].sum()):
             parts.append(f"{untried} without all of the {len(self.rates)} rates")
         if missing:
@@ -199,6 +201,15 @@ class RobustSpace(TableRule):
         if "training.steps" in runs.columns:
             parts.append(f"at most {max(runs['training.steps']):,} steps")
         return "; ".join([failure, *parts] if failure else parts)
+
+    def _blind(self, runs: pl.DataFrame, level: float) -> str:
+        """Say from how many runs solved on a combination with the fewest runs would be certain."""
+        made = int(runs.group_by(*COMBINATION, RATE).len()["len"].min())  # type: ignore[arg-type]
+        rates = runs[RATE].n_unique()
+        solved = np.arange(made + 1)
+        enough = binomial_at_least(solved, np.full(made + 1, made), self.share) * rates <= level
+        least = f"from {int(solved[enough][0])} on" if enough.any() else "with no number"
+        return f"of {made} runs at each η a combination is certain {least}"
 
 
 def best_runs(runs: pl.DataFrame) -> pl.DataFrame:
