@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 from petridish import (
@@ -20,6 +21,7 @@ from petridish import (
     From,
     Mean,
     Metric,
+    NeverDecreases,
     Rule,
     RunSpec,
     SparseParity,
@@ -123,6 +125,95 @@ def test_the_scales_of_an_experiment_have_names() -> None:
         assert said(lambda scales=scales: Experiment("own", "t", "s", scales)) == (
             f'Experiment own: scales is {what}: scales={{"own": SWEEP}}.'
         )
+
+
+RULE = NeverDecreases(along="model.width", within=())
+CLAIM = Claim("a", "t", "s", RULE)
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        (
+            {"claims": CLAIM},
+            "claims holds what is no Claim. Give a tuple, such as "
+            'claims=(Claim("a", text, source, rule),).',
+        ),
+        (
+            {"claims": ("wider is better",)},
+            "claims holds what is no Claim. Give a tuple, such as "
+            'claims=(Claim("a", text, source, rule),).',
+        ),
+        ({"claims": (CLAIM, CLAIM)}, "two claims are called 'a'. Give each its own name."),
+        (
+            {"figures": {"f": 3}},
+            "the figure f is 3, which takes no table and title (3 is not a callable object). Give "
+            "a function of both, such as def drawn(table, title).",
+        ),
+        (
+            {"figures": {"f": said}},
+            "the figure f is said, which takes no table and title (too many positional "
+            "arguments). Give a function of both, such as def drawn(table, title).",
+        ),
+    ],
+)
+def test_claims_and_figures_are_what_they_should_be(parts: Any, sentence: str) -> None:
+    """Each was «a fault of petridish itself» once it was judged or drawn."""
+    found = said(lambda: Experiment("own", "t", "s", {"own": Sweep(SPEC, {})}, **parts))
+    assert found == f"Experiment own: {sentence}"
+
+
+def test_a_claim_has_a_rule() -> None:
+    """A text cannot judge."""
+    rule: Any = "wider"
+    assert said(lambda: Claim("a", "t", "s", rule)) == (
+        "Claim: rule='wider' cannot judge. Give a rule, such as "
+        'NeverDecreases(along="model.width", within=()).'
+    )
+
+
+def test_a_rule_over_one_axis_needs_nothing_within(tmp_path: Path) -> None:
+    """`within=()` was a ValueError; runs that differ in more are still refused."""
+    spec = {"model.width": (3, 6), "seed": range(4)}
+    runs = run(Sweep(SPEC, spec), store=tmp_path, executor="inline", progress="none").table
+    assert RULE.judge(runs, 0.05).n == 8
+    assert said(lambda: RULE.judge(pl.concat([runs, runs]), 0.05)).startswith(
+        "Several runs share model.width, seed: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"), [(SPEC, "RunSpec"), ([SPEC], "list"), (None, "NoneType")]
+)
+def test_what_is_no_sweep_is_not_run(asked: Any, kind: str) -> None:
+    """Its whole text was taken for the id of an experiment."""
+    assert said(lambda: run(asked)) == (
+        f"petridish.run was given a {kind}. Give a Sweep, such as "
+        'Sweep(spec, {"seed": range(5)}), an Experiment, the id of one, or the path of a file.'
+    )
+
+
+def test_a_file_that_was_edited_is_read_again(tmp_path: Path) -> None:
+    """In one Python, as of a notebook: also within a second, and by a text of the same length."""
+    path = tmp_path / "mine.py"
+    for steps in (2, 3):
+        path.write_text(
+            "from petridish import *\n"
+            f"BASE = RunSpec(task=SparseParity(6, 2), training=Training(steps={steps}))\n"
+            "SWEEP = Sweep(BASE, {})",
+            encoding="utf-8",
+        )
+        assert load_user_file(path).SWEEP.base.training.steps == steps
+        assert load_user_file(path) is load_user_file(path)
+    path.write_text("1 / 0", encoding="utf-8")
+    assert "ZeroDivisionError" in said(lambda: load_user_file(path))
+
+
+def test_a_store_may_be_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python no shell has replaced the tilde."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = run(Sweep(SPEC, {}), store="~/runs", executor="inline", progress="none")
+    assert found.store.folder == tmp_path / "runs"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -84,6 +85,19 @@ class Experiment:
             raise UserError(
                 f'Experiment {self.id}: scales is empty. Give a sweep: scales={{"own": SWEEP}}.'
             )
+        if isinstance(self.claims, Claim) or not all(isinstance(c, Claim) for c in self.claims):
+            raise UserError(
+                f"Experiment {self.id}: claims holds what is no Claim. Give a tuple, such as "
+                'claims=(Claim("a", text, source, rule),).'
+            )
+        names = [claim.name for claim in self.claims]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(
+                    f"Experiment {self.id}: two claims are called {name!r}. Give each its own name."
+                )
+        for name, draw in self.figures.items():
+            _check_drawing(self.id, name, draw)
 
     def sweep(self, scale: str) -> Sweep:
         """Return the sweep of a scale."""
@@ -227,6 +241,20 @@ class Experiment:
                 for claim in self.claims
             ],
         }
+
+
+def _check_drawing(experiment: str, name: str, draw: object) -> None:
+    """Refuse a user's figure that is no function of a table and a title."""
+    if callable(draw) and str(getattr(draw, "__module__", "petridish")).startswith("petridish."):
+        return
+    try:
+        inspect.signature(draw).bind(None, "")  # type: ignore[arg-type] # refused by a TypeError
+    except (TypeError, ValueError) as error:
+        drawn_by = getattr(draw, "__name__", repr(draw))
+        raise UserError(
+            f"Experiment {experiment}: the figure {name} is {drawn_by}, which takes no table and "
+            f"title ({error}). Give a function of both, such as def drawn(table, title)."
+        ) from error
 
 
 def _judge(claim: Claim, runs: pl.DataFrame, level: float) -> Finding:

@@ -33,7 +33,7 @@ ROOMS = (
 
 # Values that were checked, by identity: the specs of a sweep share their parts.
 _checked: dict[int, object] = {}
-PLAIN = (type(None), bool, int, float, str)
+PLAIN = frozenset({type(None), bool, int, float, str})
 MOST_CHECKED = 4096
 
 
@@ -177,9 +177,11 @@ def as_value(value: Any, owner: str, name: str) -> Any:
 
     What a spec cannot hold is refused, by the class and the field that hold it.
     """
-    if type(value) in PLAIN or isinstance(value, Gone):
+    if type(value) in PLAIN or is_checked(value) or isinstance(value, Gone):
         return value
     if isinstance(value, tuple | list):
+        if type(value) is tuple and PLAIN.issuperset(map(type, value)):
+            return value
         found = tuple(as_value(part, owner, name) for part in value)
         same = isinstance(value, tuple) and all(a is b for a, b in zip(found, value, strict=True))
         return value if same else found

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.experiment import Experiment, user_experiment
 from petridish.rules.varying import axis_order
 from petridish.sweeps import Sweep
@@ -24,6 +25,11 @@ def find_experiment(asked: Asked) -> Experiment:
         return asked
     if isinstance(asked, Sweep):
         return Experiment("sweep", _title(asked), "", {"own": asked})
+    if not isinstance(asked, str | Path):
+        raise UserError(
+            f"petridish.run was given a {type(asked).__name__}. Give a Sweep, such as "
+            'Sweep(spec, {"seed": range(5)}), an Experiment, the id of one, or the path of a file.'
+        )
     if str(asked).endswith(".py"):
         return user_experiment(Path(asked))
     from petridish.chapters import find

@@ -68,7 +68,7 @@ def run(
         The runs of this sweep alone, whatever else the store holds.
     """
     experiment, scale, sweep = find_sweep(asked, scale, settings)
-    kept = store if isinstance(store, Store) else Store(Path(store))
+    kept = store if isinstance(store, Store) else Store(Path(store).expanduser())
     texts = tuple(_as_text(settings or ()))
     summary = carry_out(
         experiment,

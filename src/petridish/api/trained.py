@@ -89,7 +89,7 @@ def load(key: str | RunSpec, *, store: str | Path | Store = DEFAULT_STORE) -> Tr
         The folder that keeps the runs.
     """
     forget_code()  # a constant may have another value since
-    kept = store if isinstance(store, Store) else Store(Path(store))
+    kept = store if isinstance(store, Store) else Store(Path(store).expanduser())
     row = _row(kept, run_key(key) if isinstance(key, RunSpec) else key)
     spec = replace(read_cell(row["cell"][0]), seed=row["seed"][0], restart=row["restart"][0])
     if isinstance(spec.model, FitsItself):

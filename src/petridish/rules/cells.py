@@ -196,6 +196,12 @@ def compared(
     Returns the values of `along` and the outcomes, shape (stratum, condition, seed), NaN where no
     run was made: the strata that have two runs or more at every value. There may be none.
     """
+    import polars as pl
+
+    if not within:
+        if clash := mixed(table, [along]):
+            raise UserError(f"{clash[0].upper()}{clash[1:]}.")
+        table, within = table.with_columns(pl.lit(0).alias("all")), ("all",)
     *strata, last = within
     whole = grid(table, rows=along, columns=last, strata=strata)
     shape = (-1, len(whole.rows), len(whole.seeds))

@@ -170,6 +170,11 @@ class Claim:
 
     def __post_init__(self) -> None:
         require(
+            hasattr(self.rule, "judge"),
+            f"Claim: rule={self.rule!r} cannot judge. Give a rule, such as "
+            'NeverDecreases(along="model.width", within=()).',
+        )
+        require(
             self.kind in get_args(Kind),
             f"Claim: kind={self.kind!r}. {nearest(str(self.kind), get_args(Kind))}",
         )

@@ -233,6 +233,9 @@ def python_values(values: Sequence[Any], axis: str) -> Sequence[Any]:
     if isinstance(values, range):
         return values
     arrays = (np.generic, np.ndarray)
+    values = tuple(values)
+    if not any(issubclass(kind, arrays) for kind in set(map(type, values))):
+        return values
     return tuple(as_value(v, "Sweep", "axes") if isinstance(v, arrays) else v for v in values)
 
 
