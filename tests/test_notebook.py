@@ -81,15 +81,19 @@ def test_a_notebook_shows_an_error_of_the_user_as_its_sentence(tmp_path: Path) -
         "@dataclass(frozen=True)\nclass Bad:\n    name: ClassVar[str] = 'bad'\n"
         "    def build(self, domain, n_outputs):\n        return domain.n_input\n"
         "petridish.run(Sweep(RunSpec(task=SparseParity(4, 2), model=Bad()), {}), store='own')",
+        "import matplotlib.pyplot as plt\n"
+        "def drawn(table, title):\n    return plt.subplots()[0]\n"
+        "sweep = Sweep(RunSpec(task=SparseParity(4, 2), training=Training(steps=2)), {})\n"
+        "own = Experiment('own', 't', 's', {'own': sweep}, figures={'own': drawn})\n"
+        "petridish.run(own, store='own', executor='inline', progress='none').figure()",
     ]
-    unknown, caused, cause, fault = executed(cells, tmp_path, allow_errors=True)
+    unknown, caused, cause, fault, figure = executed(cells, tmp_path, allow_errors=True)
     (shown,) = (part for part in unknown.outputs if part.output_type == "error")
     assert len(shown.traceback) == 1
     assert shown.traceback[0].startswith("UserError: There is no experiment called 'PF-99'. ")
     assert caused.outputs[-1].traceback == ["UserError: Give 1."]
     assert cause.outputs[-1].data["text/plain"] == "'ZeroDivisionError'"
-    assert (
-        fault.outputs[-1]
-        .traceback[0]
-        .startswith("UserError: The model bad failed in build at In[4]:8: AttributeError: ")
-    )
+    said = fault.outputs[-1].traceback[0]
+    assert said.startswith("UserError: The model bad failed in build at In[4]:8: AttributeError: ")
+    pictures = [part for part in figure.outputs if "image/png" in part.get("data", {})]
+    assert len(pictures) == 1  # a function that draws with pyplot had its picture shown twice

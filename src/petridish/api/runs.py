@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from petridish.errors import UserError, nearest
 from petridish.experiment import Experiment
 from petridish.figures.outcome_map import outcome_map
-from petridish.figures.style import as_figure
+from petridish.figures.style import as_figure, forget_in_pyplot
 from petridish.rules.claims import Verdict
 from petridish.rules.columns import NO_CURVES, curve_columns
 from petridish.rules.outcome_table import OutcomeTable, outcome_table
@@ -168,9 +168,12 @@ class Runs:
             raise UserError(f"There is no figure called {name!r}. {nearest(name, drawings)}")
         title = self.experiment.headed(self.experiment.title, self.scale, self.settings)
         columns = self.experiment.columns_needed(self.sweep, "figures")
-        _render_figures()
+        in_notebook = _render_figures()
         table = self._read(_curve_of(shown.get("value")) if shown else columns)
-        return as_figure(drawings[name](table, title), name, drawings[name])
+        figure = as_figure(drawings[name](table, title), name, drawings[name])
+        if in_notebook:  # which shows what a cell returns
+            forget_in_pyplot(figure)
+        return figure
 
     def outcomes(self, *, value: str | None = None, **axes: Any) -> pl.DataFrame:
         """Return what came out of every setting: its runs, and a value with a 95 % interval.
@@ -243,8 +246,11 @@ def _curve_of(value: str | None) -> tuple[str, ...]:
     return () if value in (None, "solved", "time") else curve_columns(str(value))
 
 
-def _render_figures() -> None:
-    """Let a notebook show figures as pictures, as it does once pyplot was imported there."""
+def _render_figures() -> bool:
+    """Let a notebook show figures as pictures, as it does once pyplot was imported there.
+
+    Returns whether this is a notebook.
+    """
     import sys
 
     if "IPython" in sys.modules:
@@ -253,3 +259,5 @@ def _render_figures() -> None:
 
         if (shell := get_ipython()) is not None:
             select_figure_formats(shell, {"png"})  # type: ignore[no-untyped-call] # IPython has no types
+            return True
+    return False

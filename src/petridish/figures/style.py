@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +92,12 @@ def as_figure(drawn: object, name: str = "", draw: object = None) -> Figure:
     return cast("Figure", drawn)
 
 
+def forget_in_pyplot(figure: Figure) -> None:
+    """Take a figure of a user's function from pyplot, which would keep it, or show it again."""
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close(figure.figure)  # of a grid of seaborn, its figure
+
+
 def panel_title(parts: Sequence[str], *, letters: int) -> str:
     """Join the parts of a title, broken between them into lines of so many letters."""
     whole = ", ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts)
@@ -102,6 +109,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     drawn = save_png(figure, folder, name)
     with _writing(folder), house_style():
         figure.savefig(drawn.with_suffix(".svg"), metadata={"Date": None})
+    forget_in_pyplot(figure)
     return [drawn, drawn.with_suffix(".svg")]
 
 
