@@ -81,7 +81,7 @@ def test_the_task_keeps_its_contract(task: Dictionary) -> None:
     "task",
     [
         *(SMALL, Dictionary(6, 4, 3, structure=False), replace(SMALL, space="patterns")),
-        *OTHERS,
+        *(*OTHERS, Dictionary(6, 5, 3, 2 / 3)),
     ],
     ids=repr,
 )
@@ -111,7 +111,7 @@ def test_patterns_are_as_likely_as_the_paper_says(task: Dictionary) -> None:
     "task",
     [
         *(SMALL, Dictionary(6, 5, 3), Dictionary(5, 5, 1), Dictionary(6, 4, 3, structure=False)),
-        *OTHERS,
+        *(*OTHERS, Dictionary(6, 5, 3, 2 / 3)),
     ],
     ids=repr,
 )
@@ -224,8 +224,9 @@ def test_each_run_has_a_dictionary_of_its_own() -> None:
             "Give an odd k, such as 3.",
         ),
         (
-            (5, 5, 3, 0.6),
-            "Dictionary: background=0.6. Give a probability above 0 and at most 1/2.",
+            (5, 5, 3, 0.7),
+            "Dictionary: background=0.7. Give a probability above 0 and at most 2/3; with a share "
+            "of structured examples, any.",
         ),
         (
             (5, 5, 3, 0.3, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +42,22 @@ Settings = Annotated[
 DeviceName = Annotated[
     str, typer.Option("--device", help="cpu, cuda, cuda:1, mps, or auto: where it is quicker.")
 ]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", help="The folder with images or tables; PETRIDISH_DATA if not given."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+def use_data(folder: Path | None) -> None:
+    """Let tasks find their files in a folder, in this process and in its workers."""
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise UserError(
+            f"There is no folder {folder}. Give --data one that holds the images or tables."
+        )
+    os.environ["PETRIDISH_DATA"] = str(folder.resolve())
 
 
 def find_experiment(name: str) -> Experiment:

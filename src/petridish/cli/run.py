@@ -12,6 +12,7 @@ import typer
 from petridish.cli import axes
 from petridish.cli.common import (
     DEFAULT_STORE,
+    DataFolder,
     DeviceName,
     Id,
     Json,
@@ -22,6 +23,7 @@ from petridish.cli.common import (
     find_sweep,
     print_json,
     read_runs,
+    use_data,
 )
 from petridish.errors import UserError
 
@@ -81,6 +83,7 @@ def run(
     hosts: Hosts = None,
     shared_store: SharedStore = "auto",
     settings: Settings = None,
+    data: DataFolder = None,
     adaptive: Adaptive = False,
     rows: axes.Rows = None,
     columns: axes.Columns = None,
@@ -97,6 +100,7 @@ def run(
     from petridish.store import Store
     from petridish.sweeps import make_progress
 
+    use_data(data)
     experiment, scale, sweep = find_sweep(name, scale, settings)
     shown = axes.AxisOptions(rows, columns, panels, colour, value, best_over, best)
     curves = shown.check(sweep)

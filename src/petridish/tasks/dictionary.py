@@ -18,6 +18,7 @@ from petridish.tasks.domain import Classes, Domain, Reals
 from petridish.values import LATER, settle
 
 Floats = NDArray[np.float64]
+MOST_BACKGROUND = 2 / 3  # beyond it p_o / (2 − 2 p_o) is no probability
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Dictionary(HasDirections, HasParts):
     k : int
         Relevant patterns; odd for parities: for even k, all of them and none have the same label.
     background : float
-        The paper's p_o: the probability of an irrelevant pattern, and of the part `uniform`.
+        The paper's p_o: the probability of an irrelevant pattern, and of the part `uniform`; at
+        most ⅔, and at most ½ by the paper's assumption A2.
     structure : bool
         Whether there is a structured part.
     share : float, optional
@@ -112,9 +114,9 @@ class Dictionary(HasDirections, HasParts):
     def _check_mixture(self) -> None:
         if self.share is None:
             require(
-                0 < self.background <= 0.5,
+                0 < self.background <= MOST_BACKGROUND,
                 f"Dictionary: background={self.background}. Give a probability above 0 and at "
-                "most 1/2.",
+                "most 2/3; with a share of structured examples, any.",
             )
             require(
                 self.structure or self.background == 0.5,

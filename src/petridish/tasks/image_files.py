@@ -5,8 +5,10 @@ Three layouts are read, each with a training and a test part:
 - ``NAME.npz`` with the arrays x_train, y_train, x_test, y_test of whole numbers 0 … 255, images
   (row, height, width) or (row, height, width, channel);
 - ``NAME/train_32x32.mat`` and ``NAME/test_32x32.mat``, as SVHN has them, the class 10 being a 0;
-- ``NAME/train/CLASS/…`` and ``NAME/test/CLASS/…`` with PNG or JPEG files, as Tiny ImageNet has
-  them; classes are numbered in the order of their names.
+- ``NAME/train/CLASS/…`` and ``NAME/test/CLASS/…`` with PNG or JPEG files; classes are numbered in
+  the order of their names. Tiny ImageNet has no labels for its own test part: where there is a
+  ``NAME/val/val_annotations.txt``, lines of a file in ``NAME/val/images`` and its class, these are
+  the test part.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +123,11 @@ def _of_npz(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file}
     except (OSError, ValueError, EOFError, AttributeError) as error:  # the last of a bare array
+        # NumPy takes what is no archive for a pickle, and advises loading it.
+        why = str(error).splitlines()[0] if is_zipfile(path) else "it is no zip archive"
         raise UserError(
-            f"{path} cannot be read as NumPy's .npz ({str(error).splitlines()[0]}). Give a whole "
-            "file with the arrays x_train, y_train, x_test and y_test."
+            f"{path} cannot be read as NumPy's .npz ({why}). Give a whole file with the arrays "
+            "x_train, y_train, x_test and y_test."
         ) from error
     if missing := [name for name in ARRAYS if name not in found]:
         raise UserError(
@@ -156,13 +161,17 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
 
     names = sorted(path.name for path in (place / "train").iterdir() if path.is_dir())
     found: dict[str, NDArray[Any]] = {}
+    annotations = place / "val" / "val_annotations.txt"
     for part in PARTS:
-        files = [
-            (label, path)
-            for label, name in enumerate(names)
-            for path in sorted((place / part / name).rglob("*"))
-            if path.suffix.lower() in (".png", ".jpg", ".jpeg")
-        ]
+        if part == "test" and annotations.is_file():
+            files = _annotated(annotations, names)
+        else:
+            files = [
+                (label, path)
+                for label, name in enumerate(names)
+                for path in sorted((place / part / name).rglob("*"))
+                if path.suffix.lower() in (".png", ".jpg", ".jpeg")
+            ]
         if not files:
             raise UserError(
                 f"{place} has no images of the part {part}. Give PNG or JPEG files in "
@@ -186,6 +195,20 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
             )
         found[f"x_{part}"] = np.stack(pictures)
         found[f"y_{part}"] = np.array([label for label, _ in files])
+    return found
+
+
+def _annotated(annotations: Path, names: list[str]) -> list[tuple[int, Path]]:
+    """Return the class and the file of every line of Tiny ImageNet's list."""
+    found = []
+    for number, line in enumerate(annotations.read_text("utf-8").splitlines(), 1):
+        words = line.split()
+        if len(words) < 2 or words[1] not in names:
+            raise UserError(
+                f"{annotations}: line {number} is {line!r}. Give the name of a file in "
+                f"{annotations.parent.name}/images and its class, one of the folders of train."
+            )
+        found.append((names.index(words[1]), annotations.parent / "images" / words[0]))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,7 @@ from petridish.seeds import Streams
 from petridish.tasks.base import Examples, LimitsData, Sample
 from petridish.tasks.domain import Classes, Domain, Reals
 from petridish.tasks.image_files import PARTS, Pictures, load_pictures
-from petridish.values import settle
+from petridish.values import LATER, settle
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class Images(LimitsData):
         The classes that are kept, as the files number them: the first is class 0 here.
     digest : str
         Of the content; `find_images` knows all of these.
+    shrink : int
+        Inputs are the means over squares of so many pixels a side: 2 makes 32 × 32 of Tiny
+        ImageNet's 64 × 64, which then can be injected among CIFAR-10's images.
     """
 
     name: ClassVar[str] = "images"
@@ -50,14 +53,20 @@ class Images(LimitsData):
     n_test: int
     classes: tuple[int, ...]
     digest: str
+    shrink: int = field(default=1, metadata=LATER)
 
     def __post_init__(self) -> None:
         settle(self)
-        check_whole("Images", 1, n_train=self.n_train, n_test=self.n_test)
+        check_whole("Images", 1, n_train=self.n_train, n_test=self.n_test, shrink=self.shrink)
         require(
             len(self.shape) == 3 and len(self.classes) >= 2,
             f"Images: shape={self.shape}, classes={self.classes}. Give channels, height and width, "
             "and two classes or more.",
+        )
+        require(
+            not any(side % self.shrink for side in self.shape[1:]),
+            f"Images: shrink={self.shrink} does not divide the sides of shape={self.shape}. Give a "
+            "divisor of both.",
         )
         require(
             isinstance(self.digest, str) and bool(re.fullmatch("[a-f][0-9a-f]{15}", self.digest)),
@@ -68,7 +77,9 @@ class Images(LimitsData):
     @property
     def domain(self) -> Domain:
         """Images, and as many classes as are kept."""
-        return Domain(Reals(self.shape), Classes(len(self.classes)))
+        channels, *sides = self.shape
+        shape = (channels, *(side // self.shrink for side in sides))
+        return Domain(Reals(shape), Classes(len(self.classes)))
 
     def draw(self, seeds: Sequence[int], purpose: str, start: int, count: int) -> Examples:
         """Take images of each run's own order; what follows a "/" in the purpose is not read."""
@@ -87,6 +98,10 @@ class Images(LimitsData):
         pictures = self.pictures()
         places = np.stack([_order(seed, part, there)[start : start + count] for seed in seeds])
         pixels = pictures.x[part][places].astype(np.float32)
+        if self.shrink > 1:
+            channels, height, width = self.domain.input_shape
+            squares = (*places.shape, channels, height, self.shrink, width, self.shrink)
+            pixels = pixels.reshape(squares).mean(axis=(4, 6))
         x = (pixels / 255 - pictures.mean) / pictures.std
         of_class = {original: place for place, original in enumerate(self.classes)}
         labels = np.vectorize(of_class.__getitem__, otypes=[np.int64])(pictures.y[part][places])
@@ -118,7 +133,11 @@ class Images(LimitsData):
 
 
 def find_images(
-    dataset: str, classes: Sequence[int] | None = None, folder: Path | None = None
+    dataset: str,
+    classes: Sequence[int] | None = None,
+    folder: Path | None = None,
+    *,
+    shrink: int = 1,
 ) -> Images:
     """Return the task of a set of images that is there.
 
@@ -130,13 +149,15 @@ def find_images(
         Classes to keep, the first becoming class 0; all of them if not given.
     folder : Path, optional
         Where to look; otherwise in the folder that PETRIDISH_DATA names.
+    shrink : int
+        As in `Images`.
     """
     only = None if classes is None else tuple(int(each) for each in classes)
     found = load_pictures(dataset, folder, only)
     kept = tuple(int(each) for each in np.unique(found.y["train"])) if only is None else only
     sizes = {part: len(found.y[part]) for part in PARTS}
     shape = tuple(int(size) for size in found.x["train"].shape[1:])
-    return Images(dataset, shape, sizes["train"], sizes["test"], kept, found.digest)
+    return Images(dataset, shape, sizes["train"], sizes["test"], kept, found.digest, shrink)
 
 
 @lru_cache(maxsize=64)
