@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from petridish.cli.common import Id, Scale, Settings, find_sweep
+from petridish.cli.common import DataFolder, Id, Scale, Settings, find_sweep, use_data
 from petridish.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ FEW_CELLS = 16  # of the runs on which rules and figures are tried
 FEW_STEPS = 4  # of the runs in which metrics and instruments are compared between engines
 
 
-def check(name: Id, scale: Scale = None, settings: Settings = None) -> None:
+def check(
+    name: Id, scale: Scale = None, settings: Settings = None, data: DataFolder = None
+) -> None:
     """Check a file of your own: contracts, steps, memory, price."""
     from petridish.choices import describe
     from petridish.sweeps.batches import check_all
@@ -36,6 +38,7 @@ def check(name: Id, scale: Scale = None, settings: Settings = None) -> None:
     from petridish.training import choose_engine
     from petridish.training.memory import check_memory, in_words
 
+    use_data(data)
     experiment, scale, sweep = find_sweep(name, scale, settings)
     typer.echo(
         f"{experiment.id} at {scale} scale: {len(sweep)} runs, claims: {len(experiment.claims)}"

@@ -11,6 +11,7 @@ import typer
 from petridish.choices import describe
 from petridish.cli.common import (
     DEFAULT_STORE,
+    DataFolder,
     DeviceName,
     Id,
     Json,
@@ -21,6 +22,7 @@ from petridish.cli.common import (
     find_sweep,
     print_json,
     say_problems,
+    use_data,
 )
 from petridish.errors import UserError
 
@@ -35,6 +37,7 @@ def plan(
     scale: Scale = None,
     store: StoreDir = DEFAULT_STORE,
     settings: Settings = None,
+    data: DataFolder = None,
     device: DeviceName = "cpu",
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Replay adaptive allocation on what is stored.")
@@ -55,6 +58,7 @@ def plan(
 
     if workers is not None and workers < 1:
         raise UserError(f"--workers {workers} was given. Give at least 1 machine.")
+    use_data(data)
     experiment, scale, sweep = find_sweep(name, scale, settings)
     check_all((spec for spec, _ in sweep.cells()), here=False)  # a larger machine may run them
     there = Placement(device, "auto", jobs=cores() if device in ("cpu", "auto") else 1)

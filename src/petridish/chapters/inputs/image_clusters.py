@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 ZERO_ONE = Images("digits", (1, 8, 8), 289, 71, (0, 1), "e37fa901bf7f9d58")
 """scikit-learn's 0 and 1, written down, since finding them imports scikit-learn."""
+MNIST = Images("mnist01", (1, 28, 28), 12_665, 2_115, (0, 1), "f0d0b4d68703fc01")
+CIFAR = Images(
+    "cifar10_airplane_automobile", (3, 32, 32), 10_000, 2_000, (0, 1), "dfbd0187a71fa21d"
+)
+"""Two classes each of the paper's sets, in files of these names that `--data` has to find."""
 ENDS = (0, 10, 20, 30)
 LAST_FILTERS = "layer4.1.conv2.weight"
 FILTERS = f"array.filter_weights {LAST_FILTERS}"
@@ -95,8 +100,13 @@ def on_images(
     filters: int,
     deep: int,
     seeds: int,
+    few: tuple[int, int] | None = None,
 ) -> Arms:
-    """Declare two-layer networks from two starts, on true and shuffled labels, and ResNet(m)."""
+    """Declare two-layer networks from two starts, on true and shuffled labels, and ResNet(m).
+
+    Residual networks have `few` training and held-out images, if that is given.
+    """
+    deep_m, deep_test = few or (m, n_test)
 
     def plain(start: Init, rate: float, *, noise: float = 0.0, weights: bool = False) -> RunSpec:
         instruments = (FirstLayerWeights(at=(0, steps // 4, steps)),) if weights else ()
@@ -126,7 +136,7 @@ def on_images(
         at = (*needed_steps(ENDS), deep)
         return RunSpec(
             task=images,
-            data=Data(m=m, n_test=n_test, label_noise=noise),
+            data=Data(m=deep_m, n_test=deep_test, label_noise=noise),
             model=ResNet(filters),
             training=Training(
                 loss=CrossEntropy(),
@@ -176,6 +186,38 @@ IMAGES = Experiment(
         ),
         "laptop": on_images(
             images=ZERO_ONE, m=280, n_test=71, width=50, steps=STEPS, filters=4, deep=100, seeds=10
+        ),
+        "mnist": on_images(
+            images=MNIST,
+            m=10_000,
+            n_test=2_000,
+            width=50,
+            steps=STEPS,
+            filters=4,
+            deep=100,
+            seeds=10,
+            few=(500, 200),
+        ),
+        "cifar": on_images(
+            images=CIFAR,
+            m=5_000,
+            n_test=2_000,
+            width=50,
+            steps=STEPS,
+            filters=4,
+            deep=100,
+            seeds=10,
+            few=(1_000, 300),
+        ),
+        "paper": on_images(
+            images=CIFAR,
+            m=10_000,
+            n_test=2_000,
+            width=50,
+            steps=6_250,
+            filters=128,
+            deep=6_250,
+            seeds=10,
         ),
     },
     claims=(
