@@ -26,6 +26,7 @@ from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
 from petridish.chapters.inputs.students import STUDENTS
+from petridish.chapters.inputs.varied_settings import VARIED
 from petridish.chapters.pareto.experiments.findings import FINDINGS
 from petridish.chapters.pareto.experiments.frontiers import CURVES, FRONTIER, SLICES, SPARSITY
 from petridish.chapters.pareto.experiments.mechanisms import THEORY, TICKETS
@@ -50,7 +51,10 @@ HIDDEN = (
     *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
-INPUTS = (METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE)
+INPUTS = (
+    *(METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE),
+    VARIED,
+)
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER)
 EXPERIMENTS: dict[str, Experiment] = {
