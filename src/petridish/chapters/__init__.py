@@ -25,6 +25,7 @@ from petridish.chapters.inputs.image_clusters import IMAGES
 from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
+from petridish.chapters.inputs.residual_filters import FILTERS
 from petridish.chapters.inputs.students import STUDENTS
 from petridish.chapters.inputs.varied_settings import VARIED
 from petridish.chapters.pareto.experiments.findings import FINDINGS
@@ -53,7 +54,7 @@ HIDDEN = (
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (
     *(METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE),
-    VARIED,
+    *(VARIED, FILTERS),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER)
