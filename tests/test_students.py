@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from petridish.chapters.inputs.injected_images import HIGH, LOW, OTHER_IMAGES
 from petridish.chapters.inputs.student_rules import (
     AboveConstant,
     MinimumMoves,
@@ -56,6 +57,25 @@ def test_labels_are_those_of_each_seeds_own_teacher() -> None:
 
     assert np.array_equal(drawn.labels[0], outputs.argmax(axis=1))
     assert drawn.facts["part"].sum() == 20
+
+
+def test_other_images_are_injected_without_their_labels(smoke_store: SmokeStore) -> None:
+    """Digits 5 to 9 among 0 to 4: all have one of five labels, by a teacher that saw both."""
+    store = Store(smoke_store("FL-11"))
+    runs = OTHER_IMAGES.sweep("smoke").among(store.read(columns="all").table)
+    arms = OTHER_IMAGES.sweep("smoke")
+    assert isinstance(arms, Arms)
+    spec = next(iter(arms["images injected"].specs()))
+    drawn = spec.task.draw([0], "test", 0, 40)
+    bare = LOW.draw([0], "test", 0, 20), HIGH.draw([0], "test/injected", 0, 20)
+
+    assert (find_images("digits", range(5)), find_images("digits", range(5, 10))) == (LOW, HIGH)
+    for part, examples in enumerate(bare):
+        assert np.array_equal(drawn.x[0][drawn.facts["part"][0] == part], examples.x[0])
+    assert drawn.labels.max() < 5
+    assert parents_of(spec)[0].task == arms["images injected"].base.task.inputs  # type: ignore[attr-defined]
+    assert len(OTHER_IMAGES.judge(runs)) == 4
+    assert len(OTHER_IMAGES.figures["parts"](runs, "").axes) >= 4
 
 
 def test_measures_by_hand(table: pl.DataFrame) -> None:

@@ -22,6 +22,7 @@ from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
 from petridish.chapters.inputs.image_clusters import IMAGES
+from petridish.chapters.inputs.injected_images import OTHER_IMAGES
 from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
@@ -54,7 +55,7 @@ HIDDEN = (
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (
     *(METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE),
-    *(VARIED, FILTERS),
+    *(VARIED, FILTERS, OTHER_IMAGES),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER)

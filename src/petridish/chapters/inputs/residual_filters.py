@@ -154,7 +154,7 @@ FILTERS = Experiment(
     source=SOURCE,
     scales={
         "smoke": networks(
-            images=ZERO_ONE, m=64, n_test=40, filters=2, wider=3, per_epoch=2, seeds=3
+            images=ZERO_ONE, m=32, n_test=40, filters=2, wider=3, per_epoch=1, seeds=3
         ),
         "laptop": networks(
             images=ZERO_ONE, m=280, n_test=71, filters=4, wider=8, per_epoch=9, seeds=10

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from petridish.chapters.inputs.image_clusters import MNIST
 from petridish.chapters.inputs.planes import each
 from petridish.chapters.inputs.student_figures import errors_by_part, loss_by_width
 from petridish.chapters.inputs.student_rules import (
@@ -164,6 +165,16 @@ STUDENTS = Experiment(
             student=9,
             wide=50,
             seeds=12,
+        ),
+        "mnist": students(
+            m=6_000,
+            n_test=2_000,
+            steps=400,
+            widths=(1, 2, SMALLER, TEACHER, BEYOND, LARGER, 100),
+            student=9,
+            wide=50,
+            seeds=12,
+            images=MNIST,
         ),
     },
     claims=(
