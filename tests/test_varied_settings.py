@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from petridish.chapters.inputs.planes import SHARES
 from petridish.chapters.inputs.settings_figures import settings_over_time
 from petridish.chapters.inputs.varied_settings import (
     PRINTED,
     SETTINGS,
-    SHARES,
     VARIED,
     BesidePrinted,
     Overfits,
