@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,9 @@ def keys_of(spec: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def verdicts_of(name: str) -> dict[str, Any]:
-    """Judge the claims of a record again from its runs, once for all tests of a process."""
-    runs = read_record(RECORDS / name)
-    spec = json.loads((RECORDS / name / "spec.json").read_text(encoding="utf-8"))
-    found = EXPERIMENTS[spec["id"]].judge(runs, spec["scale"])
+    """Judge the claims of a record again from its runs, once per process."""
+    spec = dict(records())[name]
+    found = EXPERIMENTS[spec["id"]].judge(read_record(RECORDS / name), spec["scale"])
     return {verdict.claim.name: verdict.as_json() for verdict in found}
 
 
@@ -380,11 +379,8 @@ def written(name: str) -> Any:
 
 def write(name: str, values: dict[str, Any]) -> None:
     """Write a golden file: one line per entry, so that a change shows where it is."""
-    lines = [
-        f"{json.dumps(entry, ensure_ascii=False)}: "
-        f"{json.dumps(value, ensure_ascii=False, allow_nan=False)}"
-        for entry, value in values.items()
-    ]
+    text_of = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+    lines = [f"{text_of(entry)}: {text_of(value)}" for entry, value in values.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
 
