@@ -20,7 +20,6 @@ NATIVE_AND_TESTS = sorted(
 # Longer files, each with the reason why two would be harder to read.
 LONGER: dict[str, str] = {
     "native/run.cpp": "one run from begin to end, beside the state that its parts share",
-    "tests/golden.py": "one writer for all golden files",
     "tests/test_architectures.py": "one contract, over every model",
     "tests/test_chains.py": "parents and children, stored, resumed and refused in one small world",
     "tests/test_compare.py": "one table of a user through every page and command",

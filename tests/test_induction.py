@@ -24,13 +24,13 @@ from petridish.chapters.induction.plateaus import (
     CurveAt,
     HalfOfOwn,
     HalfwayDown,
-    LeastOf,
     TimeNearUnigram,
     halfway_down,
 )
 from petridish.chapters.induction.strategies import EndBetween
 from petridish.figures.style import NothingToDraw
 from petridish.rules import InOrder, Over, TimeTo
+from petridish.rules.curve_measures import LeastOf
 from petridish.store import Store
 from petridish.tasks import MarkovChains
 from petridish.testing import check_engine

@@ -19,13 +19,14 @@ from petridish.chapters.variables.classical import (
 )
 from petridish.chapters.variables.function_rules import EasierThan, written
 from petridish.chapters.variables.functions import MAJORITY, PARITY, classes
-from petridish.chapters.variables.measures import Least, LeastBelow
+from petridish.chapters.variables.measures import LeastBelow
 from petridish.chapters.variables.rules import LinearInLog, ThresholdAt
 from petridish.chapters.variables.sample_thresholds import box_cox
 from petridish.chapters.variables.start_rules import MixedStarts, ScattersMore
 from petridish.errors import UserError
 from petridish.models import ClsTransformer
 from petridish.rules import Judgement
+from petridish.rules.curve_measures import LeastOf
 from petridish.store import Store
 from petridish.tasks import BiasedAnd, Classes, Domain, Tokens
 from petridish.theory.variables.bounds import BOUNDS, decades_beyond, find_bound
@@ -123,7 +124,7 @@ def test_the_scatter_of_best_starts_is_compared() -> None:
 def test_curves_are_read_at_their_lowest() -> None:
     """The least value, and whether it is below; NaN without a curve."""
     table = pl.DataFrame({"curve.x": [[0.5, 0.2, 0.3], [0.5], None]})
-    assert Least("x").of(table).tolist()[:2] == [0.2, 0.5]
+    assert LeastOf("x").of(table).tolist()[:2] == [0.2, 0.5]
     assert LeastBelow("x", 0.3).of(table).tolist()[:2] == [1.0, 0.0]
     assert np.isnan(LeastBelow("x", 0.3).of(table)[2])
 

@@ -11,12 +11,12 @@ from petridish.chapters.induction.phases import LAPTOP, STRATEGIES, chains
 from petridish.chapters.induction.plateaus import (
     CurveAt,
     HalfOfOwn,
-    LeastOf,
     TimeNearUnigram,
 )
 from petridish.experiment import Experiment
 from petridish.models import ByName, Constant, MinimalAttention
 from petridish.rules import Claim, Each, Over, PairedBySeed, Rule
+from petridish.rules.curve_measures import LeastOf
 from petridish.statistics.estimators import Median
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import MarkovChains

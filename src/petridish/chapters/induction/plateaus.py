@@ -122,28 +122,6 @@ class HalfOfOwn(Measure):
 
 
 @dataclass(frozen=True)
-class LeastOf(Measure):
-    """The least value of a curve over a run; NaN for a run without it."""
-
-    curve: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a table that it reads."""
-        return (f"curve.{self.curve}",)
-
-    @property
-    def label(self) -> str:
-        """What is measured, in words."""
-        return f"least {self.curve}"
-
-    def of(self, table: pl.DataFrame) -> Floats:
-        """Return the number of every run."""
-        curves = table[self.columns[0]].to_list()
-        return np.array([np.nanmin(np.array(c, np.float64)) if c else math.nan for c in curves])
-
-
-@dataclass(frozen=True)
 class TimeNearUnigram(Measure):
     """The share of the time until the loss falls below ¾ of the gap that it spends near unigrams'.
 

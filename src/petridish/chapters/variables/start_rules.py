@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from petridish.chapters.variables.measures import Least
 from petridish.rules.claims import Finding, Reads, by_interval, nothing
+from petridish.rules.curve_measures import LeastOf
 from petridish.statistics.intervals import wilson_interval
 from petridish.sweeps.arms import by_arm
 
@@ -25,7 +25,7 @@ def least_errors(table: pl.DataFrame, *arms: str) -> pl.DataFrame:
 
     table = by_arm(table, *arms)
     return (
-        table.with_columns(least=pl.Series(Least("test_error").of(table)))
+        table.with_columns(least=pl.Series(LeastOf("test_error").of(table)))
         .filter(pl.col("least").is_not_nan())
         .group_by("arm", "data.m", "seed")
         .agg(least=pl.col("least"))

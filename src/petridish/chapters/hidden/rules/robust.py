@@ -203,7 +203,7 @@ class RobustSpace(TableRule):
         return "; ".join([failure, *parts] if failure else parts)
 
     def _blind(self, runs: pl.DataFrame, level: float) -> str:
-        """Say from how many runs solved on a combination with the fewest runs would be certain."""
+        """Return how many solved runs make a combination certain, of the fewest runs."""
         made = int(runs.group_by(*COMBINATION, RATE).len()["len"].min())  # type: ignore[arg-type]
         rates = runs[RATE].n_unique()
         solved = np.arange(made + 1)
