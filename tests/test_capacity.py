@@ -21,6 +21,7 @@ from petridish.theory.variables.capacity import (
     layers_cover,
     linear_cover,
     matrix_cover,
+    positions_cover,
     split_cover,
 )
 from petridish.theory.variables.constructions import embeddings, mean_head
@@ -245,6 +246,35 @@ def test_heads_are_cubed() -> None:
 
     assert ratio == pytest.approx(4**3, rel=0.2)
     assert heads_cover([ONE], 0.01, 100, 10) == pytest.approx(head_cover(ONE, 0.01, 100, 10))
+
+
+def test_trained_positions_cost_a_share_of_t() -> None:
+    """Linear in T, where fixed ones leave a head its logarithm; by hand at T = d = 1."""
+    assert positions_cover(1, 1, 1.0, 0.5) == pytest.approx(math.log(5))
+    assert positions_cover(300, 8, 1.0, 0.1) == pytest.approx(3 * positions_cover(100, 8, 1.0, 0.1))
+    fixed = [head_cover(ONE, 0.1, 100, length) for length in (100, 300)]
+    assert fixed[1] < 1.2 * fixed[0]
+
+
+def test_skips_cost_a_constant_factor() -> None:
+    """With B_V of 1 a skip at most doubles a layer's factor, and its square counts."""
+    block = BlockNorms(
+        scores=0.0,
+        value=1.0,
+        output=1.0,
+        scores_columns=1.0,
+        value_columns=1.0,
+        output_columns=1.0,
+    )
+    plain, skipping = (
+        layers_cover([block] * 2, 0.01, 100, 10, d=8, k=8, skips=skips)
+        for skips in ("none", "attention")
+    )
+
+    assert plain < skipping < 4.4 * plain
+    with pytest.raises(UserError) as refused:
+        layers_cover([block], 0.1, 100, 10, d=8, k=8, skips="all")  # type: ignore[arg-type]
+    assert str(refused.value).startswith("layers_cover: skips='all'")
 
 
 def test_layers_multiply_what_comes_before() -> None:

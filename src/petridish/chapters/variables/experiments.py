@@ -5,7 +5,7 @@ from __future__ import annotations
 from petridish.chapters.variables.figures import growth, success_of_trials
 from petridish.chapters.variables.rules import LinearInLog, ThresholdAt, ThresholdExponent
 from petridish.chapters.variables.trial_settings import thresholds
-from petridish.chapters.variables.trials import slopes, success_by_sample
+from petridish.chapters.variables.trials import beside, slopes, success_by_sample
 from petridish.experiment import Experiment
 from petridish.models import ClsTransformer
 from petridish.rules import Claim
@@ -79,5 +79,5 @@ SAMPLES = Experiment(
         ),
     ),
     figures={"growth": growth, "trials": success_of_trials},
-    tables={"trials": success_by_sample, "slopes": slopes},
+    tables={"trials": success_by_sample, "slopes": slopes, "beside": beside},
 )

@@ -79,3 +79,38 @@ def slopes(table: pl.DataFrame) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows)
+
+
+def beside(table: pl.DataFrame) -> pl.DataFrame:
+    """Return, for every T, the sample that was needed, and what a bound and a search ask for.
+
+    `decades` is by how many powers of ten the sample of Cor. 4.9, with explicit constants, lies
+    beyond the measured one: not the bound's fault, but what is left to explain.
+    """
+    import numpy as np
+    import polars as pl
+
+    from petridish.chapters.variables.classical import sample_needed
+    from petridish.chapters.variables.sample_thresholds import thresholds_of
+    from petridish.theory.variables.bounds import implied_sample
+    from petridish.theory.variables.generalisation import least_sample
+
+    known = thresholds_of(table)
+    rows = []
+    for place, length in enumerate(known.lengths):
+        low, high = known.interval(place, 0.05)
+        implied = implied_sample(int(length))
+        measured = known.found[place, 1]
+        rows.append(
+            {
+                "T": int(length),
+                "m": float(measured),
+                "low": low,
+                "high": high,
+                "log2 C(T, 3)": round(least_sample(int(length), 3), 1),
+                "one AND alone": sample_needed("exhaustive search", int(length)),
+                "Cor. 4.9": f"{implied:.2g}",
+                "decades": round(float(np.log10(implied / measured)), 1),
+            }
+        )
+    return pl.DataFrame(rows)

@@ -14,13 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from petridish.errors import UserError, check_whole
+from petridish.errors import UserError, check_one_of, check_whole
 
 Floats = NDArray[np.float64]
+Skips = Literal["none", "attention"]
 Cover = Callable[[float], float]
 """The logarithm of a covering number as a function of the radius ε."""
 
@@ -199,6 +201,17 @@ def heads_cover(norms: Sequence[HeadNorms], epsilon: float, m: float, length: in
     return split_cover([(1.0, cover(head)) for head in norms], epsilon)
 
 
+def positions_cover(length: int, d: int, norm: float, epsilon: float) -> float:
+    r"""Bound the logarithm of a cover of trained positions, each row of P with a norm of at most B.
+
+    Every row has a cover of :math:`(1 + 2B/ε)^d` points, so that the whole has
+    :math:`T d \log(1 + 2B/ε)`: linear in T, where fixed positions cost nothing [TH §4.4.2].
+    """
+    check_whole("positions_cover", 1, length=length, d=d)
+    _positive("positions_cover", norm=norm, epsilon=epsilon)
+    return length * d * math.log1p(2 * norm / epsilon)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockNorms:
     r"""What bounds one layer of a deep transformer with projections to the unit ball [TH A.1.7].
@@ -229,6 +242,7 @@ def layers_cover(
     k: int,
     readout: float = 1.0,
     lipschitz: float = 1.0,
+    skips: Skips = "none",
 ) -> float:
     r"""Bound :math:`\log N_\infty` of L layers and a linear read-out of [CLS], ‖w‖ ≤ B_w.
 
@@ -239,8 +253,12 @@ def layers_cover(
 
     The factors d² and k² into which its printed d^{2/3} and k^{2/3} grow are not needed:
     `matrix_cover` has the dimension in the logarithm alone, as Theorem 4.11 says.
+
+    With skips around attention, x + f(x), a layer's factor has 1 + B_V (1 + 4 B_QK) for
+    B_V (1 + 4 B_QK) [TH §4.4.2]: for B_V of at least 1 it is at most doubled.
     """
     check_whole("layers_cover", 1, d=d, k=k, length=length)
+    check_one_of("layers_cover", get_args(Skips), skips=skips)
     _positive("layers_cover", epsilon=epsilon, m=m, readout=readout, lipschitz=lipschitz)
     points = m * length
 
@@ -256,6 +274,6 @@ def layers_cover(
             (later * 2 * passes * block.value, columns(block.scores_columns, d)),
             (later * passes, columns(block.value_columns, k)),
         ]
-        later *= passes * block.value * (1 + 4 * block.scores)
+        later *= passes * (block.value * (1 + 4 * block.scores) + (skips == "attention"))
     parts.append((1.0, lambda radius: linear_cover(readout, 1.0, radius, m)))
     return split_cover(parts, epsilon)
