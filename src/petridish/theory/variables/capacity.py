@@ -77,13 +77,11 @@ def matrix_cover(norm: float, inputs: float, epsilon: float, rows: int, points: 
     _positive("matrix_cover", norm=norm, inputs=inputs, epsilon=epsilon, points=points)
     if epsilon >= norm * inputs:
         return 0.0
-    best = math.inf
-    for share in np.linspace(0, 1, SPLITS + 2)[1:-1]:
-        norms = math.ceil((norm * inputs / (share * epsilon)) ** 2) * math.log(2 * rows + 1)
-        ratio = norm * inputs / ((1 - share) * epsilon)
-        given = ZHANG * ratio**2 * math.log(2 * math.ceil(4 * ratio + 2) * points + 1)
-        best = min(best, norms + given)
-    return best
+    share = np.linspace(0, 1, SPLITS + 2)[1:-1]
+    norms = np.ceil((norm * inputs / (share * epsilon)) ** 2) * math.log(2 * rows + 1)
+    ratio = norm * inputs / ((1 - share) * epsilon)
+    given = ZHANG * ratio**2 * np.log(2 * np.ceil(4 * ratio + 2) * points + 1)
+    return float((norms + given).min())
 
 
 def split_cover(parts: Sequence[tuple[float, Cover]], epsilon: float) -> float:
