@@ -47,6 +47,7 @@ def test_extensions_are_short() -> None:
 CHECKED = {
     "my_task.py": "task halves(11)",
     "my_model.py": "model net(16",
+    "my_loss.py": "loss focal",
     "my_metric.py": "instrument silent",
     "my_activation.py": "model mlp(",
     "my_init.py": "init sparse_signs(2)",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,7 +21,10 @@ from petridish import (
     Evaluation,
     Experiment,
     From,
+    Init,
+    Loss,
     Mean,
+    MeanOfExamples,
     Metric,
     NeverDecreases,
     Rule,
@@ -117,6 +122,110 @@ def test_an_axis_has_several_values(axis: str, value: Any, several: str) -> None
         f"The axis {axis} has the one value {value!r}. Give {several}, or ({value!r},) if no other "
         "is meant."
     )
+
+
+def test_an_axis_does_not_replace_those_before_it() -> None:
+    """Three of four settings were the same run, and nothing was said."""
+    sweep = Sweep(SPEC, {"model.width": (3, 6), "model.deeper": ((), (3,)), "seed": (0, 1)})
+    assert said(lambda: sweep.narrowed(["model=mlp(8)"])) == (
+        "The axis model replaces what model.width and model.deeper before it set, which would have "
+        "no effect. Set its fields one by one, such as model.width, or name model first in the "
+        "sweep."
+    )
+    assert len(Sweep(SPEC, {"model": (MLP(8),), "model.width": (3, 6)})) == 2
+
+
+@dataclass(frozen=True)
+class Countless(Loss):
+    """A loss that does not say how many outputs it needs."""
+
+    name: ClassVar[str] = "countless"
+
+    def __call__(self, outputs: Any, labels: Any) -> Any:
+        """Return the size of the outputs."""
+        return outputs.flatten(1).norm(dim=1)
+
+
+def test_a_loss_says_how_many_outputs_it_needs() -> None:
+    """It was the model that failed in build."""
+    spec = replace(SPEC, training=Training(loss=Countless()))  # type: ignore[abstract] # as no checker reads it
+    found = re.sub(r" \(.*\.py:\d+\)", "", said(lambda: spec.n_outputs))
+    assert found == (
+        "The loss countless returned None from n_outputs for Domain(Bits(6), Classes(2)). Define "
+        "n_outputs(self, domain): how many outputs the network needs."
+    )
+
+
+@dataclass(frozen=True)
+class PerOutput(MeanOfExamples):
+    """A loss with one number per output in the place of one per label."""
+
+    name: ClassVar[str] = "per_output"
+
+    def n_outputs(self, domain: Any) -> int:
+        """Return the number of classes."""
+        return int(domain.target.k)
+
+    def each(self, outputs: Any, labels: Any) -> Any:
+        """Return the squares of all outputs."""
+        return outputs**2
+
+
+@dataclass(frozen=True)
+class Impure(Init):
+    """A start whose numbers are not the run's."""
+
+    name: ClassVar[str] = "impure"
+
+    def draw(self, parameters: Any, seeds: Any) -> Any:
+        """Draw from NumPy's own stream."""
+        numbers = np.random.default_rng()
+        return [numbers.normal(size=(len(seeds), *p.shape)).astype("f4") for p in parameters]
+
+
+@dataclass(frozen=True)
+class Homeless:
+    """A task without a domain."""
+
+    name: ClassVar[str] = "homeless"
+
+
+def test_what_would_be_trained_in_silence_is_refused() -> None:
+    """Means over outputs were taken for a loss, and other weights at every call for a start."""
+    sentence = said(replace(SPEC, training=Training(loss=PerOutput())).check)
+    assert sentence.startswith("The loss per_output (")
+    assert sentence.endswith(
+        "returned Tensor of shape (2, 3, 2) from each, for outputs of shape (2, 3, 2). Return one "
+        "number per label, shape (2, 3)."
+    )
+    sentence = said(replace(SPEC, init=Impure()).check)
+    assert sentence.startswith("The start impure (")
+    assert sentence.endswith(
+        "draws other weights for the same run. Take all randomness from Streams(seeds, name)."
+    )
+
+
+def test_a_task_without_a_domain_is_the_users() -> None:
+    """It was «a fault of petridish itself»."""
+    task: Any = Homeless()
+    sentence = said(lambda: replace(SPEC, task=task).n_outputs)
+    assert sentence.startswith("The task homeless (")
+    assert sentence.endswith(
+        " failed in domain: AttributeError: 'Homeless' object has no attribute 'domain'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("optimiser", "adam", "optimiser='adam'. Give for example Adam()."),
+        ("loss", "hinge", "loss='hinge'. Give for example CrossEntropy()."),
+        ("schedule", 0.5, "schedule=0.5. Give for example Schedule()."),
+    ],
+)
+def test_choices_of_training_are_values(name: str, value: Any, sentence: str) -> None:
+    """A text was «a fault of petridish itself» at the first step."""
+    assert said(lambda: Training(**{name: value})) == f"Training: {sentence}"
 
 
 def test_the_scales_of_an_experiment_have_names() -> None:

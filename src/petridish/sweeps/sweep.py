@@ -93,6 +93,7 @@ class Sweep:
                 raise UserError(f"There is no axis called {axis!r}. {cure}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
+        _refuse_replaced([*axes])
         if self.allocate is not None:
             self.allocate.check(self)
             if any(part.allocate is not None for part in self.grids() if part is not self):
@@ -218,6 +219,17 @@ class Sweep:
             seed = seed.is_in(pl.Series(numbers, dtype=pl.Int128).implode())
             belongs |= cell & seed & (again.cast(pl.Int128) == restart)
         return table.filter(belongs)
+
+
+def _refuse_replaced(axes: Sequence[str]) -> None:
+    """Refuse an axis that stands after axes inside of it: their values would have no effect."""
+    for place, axis in enumerate(axes):
+        if lost := [name for name in axes[:place] if name.startswith(f"{axis}.")]:
+            raise UserError(
+                f"The axis {axis} replaces what {' and '.join(lost)} before it set, which would "
+                f"have no effect. Set its fields one by one, such as {lost[0]}, or name {axis} "
+                "first in the sweep."
+            )
 
 
 def python_values(values: Sequence[Any], axis: str) -> Sequence[Any]:

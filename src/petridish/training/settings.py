@@ -163,6 +163,16 @@ class Training:
             isinstance(self.penalty, NeuronNorm | Gone),
             f"Training: penalty={self.penalty!r}. Give for example NeuronNorm(1e-4, 2, 3).",
         )
+        for name, there, example in (
+            ("loss", hasattr(self.loss, "n_outputs"), "CrossEntropy()"),
+            ("optimiser", isinstance(self.optimiser, SGD | Adam), "Adam()"),
+            ("schedule", isinstance(self.schedule, Schedule), "Schedule()"),
+        ):
+            value = getattr(self, name)
+            require(
+                isinstance(value, Gone) or (there and not isinstance(value, type)),
+                f"Training: {name}={value!r}. Give for example {example}.",
+            )
         check_one_of("Training", ("float32", "float64"), precision=self.precision)
         check_one_of("Training", ("replacement", "epochs"), batches=self.batches)
         require(

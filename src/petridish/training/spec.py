@@ -6,16 +6,17 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 
-from petridish.choices import HasText, describe
+from petridish.choices import HasText, blamed, describe, placed
 from petridish.errors import UserError, require
 from petridish.models import MLP, Init, Model, Parameter, parameters_of, usual_start
 from petridish.models.base import ChecksTask, FitsItself, Stacked
 from petridish.seeds import Streams
+from petridish.sources import is_users
 from petridish.tasks import Classes, Domain, Finite, LimitsData, Task
 from petridish.training.memory import check_memory, fits
 from petridish.training.metrics import Below, Error, Metric, SquaredError, Threshold
 from petridish.training.settings import Data, Evaluation, Training
-from petridish.training.user_code_checks import check_domains, try_run, try_tasks
+from petridish.training.user_code_checks import check_domain, check_domains, try_run, try_tasks
 from petridish.values import LATER, Gone, as_value, has_users, is_checked, refuse_gone
 
 MOST_POSSIBLE = 2**20  # most inputs of a task with draws='distinct'
@@ -127,12 +128,25 @@ class RunSpec(HasText):
     @property
     def domain(self) -> Domain:
         """What the task's inputs and targets are."""
+        if is_users(type(self.task)):
+            check_domain(self.task)
         return self.task.domain
 
     @property
     def n_outputs(self) -> int:
         """The outputs that the loss asks for on this task."""
-        return self.training.loss.n_outputs(self.domain)
+        loss, domain = self.training.loss, self.domain
+        if not is_users(type(loss)):
+            return loss.n_outputs(domain)
+        with blamed("loss", loss, "n_outputs", domain=domain):
+            found: object = loss.n_outputs(domain)
+        if not isinstance(found, int) or found < 1:
+            raise UserError(
+                f"The loss {placed(loss)} returned {found!r} from n_outputs for "
+                f"{describe(domain)}. Define "
+                "n_outputs(self, domain): how many outputs the network needs."
+            )
+        return found
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

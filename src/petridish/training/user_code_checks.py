@@ -18,6 +18,7 @@ from petridish.errors import UserError
 from petridish.tasks.base import Examples, Task, draw_examples
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Tokens, numbers
 from petridish.tasks.labels import check_classes
+from petridish.training.losses import MeanOfExamples
 from petridish.training.numerics import with_floats
 from petridish.values import has_users
 
@@ -73,6 +74,15 @@ def loss_of(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
             f"The loss {placed(loss)} returned {_kind(value)} for {len(outputs)} runs. Return a "
             "tensor with one number per run."
         )
+    if isinstance(loss, MeanOfExamples):
+        with blamed("loss", loss, "each", outputs=outputs, labels=labels):
+            each = loss.each(outputs, labels)
+        if each.shape != outputs.shape[:-1]:  # the mean of anything would be taken
+            raise UserError(
+                f"The loss {placed(loss)} returned {_kind(each)} from each, for outputs of shape "
+                f"{tuple(outputs.shape)}. Return one number per label, shape "
+                f"{tuple(outputs.shape[:-1])}."
+            )
     if not value.requires_grad:
         raise UserError(
             f"The loss {placed(loss)} has no gradient by the outputs. Compute it with PyTorch's "
@@ -160,7 +170,12 @@ def try_run(spec: RunSpec) -> None:
     every = {name: spec.task_of(name) for name in ("test", *(m.on for m in spec.metrics))}
     tasks = {name: task for name, task in every.items() if not isinstance(task, Needs)}
     if has_users(spec.init) and not isinstance(spec.init, Needs):
-        initial_weights([spec])
+        drawn, again = (initial_weights([spec]) for _ in range(2))
+        if not all(map(np.array_equal, drawn, again)):
+            raise UserError(
+                f"The start {placed(spec.init)} draws other weights for the same run. Take all "
+                "randomness from Streams(seeds, name)."
+            )
     loss, count = spec.training.loss, int(min(TRIED, spec.data.m, spec.data.n_test))
     if "test" in tasks and (has_users(loss) or has_users(spec.task)):
         try_loss(loss, spec.task, spec.n_outputs, count)
