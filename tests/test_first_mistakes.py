@@ -22,11 +22,13 @@ from petridish import (
     Experiment,
     From,
     Init,
+    Instrument,
     Loss,
     Mean,
     MeanOfExamples,
     Metric,
     NeverDecreases,
+    Reading,
     Rule,
     RunSpec,
     SparseParity,
@@ -184,6 +186,26 @@ class Impure(Init):
 
 
 @dataclass(frozen=True)
+class Confusion(Instrument):
+    """How often each class was given for each, as an array."""
+
+    name: ClassVar[str] = "confusion"
+
+    def read(self, reading: Reading) -> Any:
+        """Count pairs of labels and answers."""
+        pairs = 2 * reading.labels().long() + (reading.outputs().flatten() < 0)
+        return pairs.bincount(minlength=4).reshape(2, 2).numpy()
+
+
+def test_an_instrument_reads_labels(tmp_path: Path) -> None:
+    """As a trained model does: inputs, labels and outputs of a sample."""
+    spec = replace(SPEC, evaluation=Evaluation(every=2, curves=True, instruments=(Confusion(),)))
+    runs = run(Sweep(spec, {}), store=tmp_path, executor="inline", progress="none")
+    (counts,) = runs.store.read(columns=("array.confusion",)).table["array.confusion"].to_list()
+    assert sum(counts["values"][-4:]) == 20
+
+
+@dataclass(frozen=True)
 class Homeless:
     """A task without a domain."""
 
@@ -198,10 +220,9 @@ def test_what_would_be_trained_in_silence_is_refused() -> None:
         "returned Tensor of shape (2, 3, 2) from each, for outputs of shape (2, 3, 2). Return one "
         "number per label, shape (2, 3)."
     )
-    sentence = said(replace(SPEC, init=Impure()).check)
-    assert sentence.startswith("The start impure (")
-    assert sentence.endswith(
-        "draws other weights for the same run. Take all randomness from Streams(seeds, name)."
+    assert said(replace(SPEC, init=Impure()).check) == (
+        "impure: layer1.weight, drawn again for the same runs, is another: it is drawn by random "
+        "numbers that are not the run's. Draw it from Streams(seeds, name)."
     )
 
 

@@ -32,7 +32,6 @@ from petridish.training.readings import Shared
 
 if TYPE_CHECKING:
     import polars as pl
-    from torch import Tensor
 
 Found = dict[str, NDArray[Any]]
 
@@ -59,12 +58,6 @@ class Trained(Reading):
     def weights(self) -> Mapping[str, NDArray[Any]]:
         """The parameters at the end by name, and what else the module keeps."""
         return {**self.now, **self.buffers}
-
-    def labels(self, on: str = "test", n: int | None = None) -> Tensor:
-        """Return the first `n` labels of a sample."""
-        import torch
-
-        return torch.from_numpy(np.array(self.sample(on).labels[0, :n]))
 
     def __repr__(self) -> str:
         trained = ", trained again" if self.again else ""

@@ -72,6 +72,12 @@ class Reading:
 
         return with_floats(torch.from_numpy(self.sample(on).x[0, :n]), dtype_of(self.spec))
 
+    def labels(self, on: str = "test", n: int | None = None) -> Tensor:
+        """Return the first `n` labels of a sample."""
+        import torch
+
+        return torch.from_numpy(np.array(self.sample(on).labels[0, :n]))
+
     def outputs(self, on: str = "test", n: int | None = None) -> Tensor:
         """Return the module's outputs on the first `n` examples of a sample."""
         import torch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.choices import blamed, placed
+from petridish.choices import blamed, describe, placed
 from petridish.errors import UserError
 from petridish.tasks.base import Examples, Task, draw_examples
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Tokens, numbers
@@ -171,11 +171,13 @@ def try_run(spec: RunSpec) -> None:
     tasks = {name: task for name, task in every.items() if not isinstance(task, Needs)}
     if has_users(spec.init) and not isinstance(spec.init, Needs):
         drawn, again = (initial_weights([spec]) for _ in range(2))
-        if not all(map(np.array_equal, drawn, again)):
-            raise UserError(
-                f"The start {placed(spec.init)} draws other weights for the same run. Take all "
-                "randomness from Streams(seeds, name)."
-            )
+        for parameter, values, others in zip(spec.parameters, drawn, again, strict=True):
+            if not np.array_equal(values, others, equal_nan=True):
+                raise UserError(
+                    f"{describe(spec.init)}: {parameter.name}, drawn again for the same runs, is "
+                    "another: it is drawn by random numbers that are not the run's. Draw it from "
+                    "Streams(seeds, name)."
+                )
     loss, count = spec.training.loss, int(min(TRIED, spec.data.m, spec.data.n_test))
     if "test" in tasks and (has_users(loss) or has_users(spec.task)):
         try_loss(loss, spec.task, spec.n_outputs, count)
