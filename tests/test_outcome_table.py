@@ -57,6 +57,14 @@ def test_what_varies_is_told_by_as_few_fields_as_needed(
     assert sorted(varying(world(sweep.axes, half_solved), found)) == sorted(found)  # type: ignore[arg-type] # read-only
 
 
+def test_a_field_of_one_arm_alone_does_not_stand_for_the_others() -> None:
+    """An arm without such a field was the row «none» of it."""
+    sparse = Sweep(replace(BASE, init=Sparse(2)), {"init.s": (2, 4), "seed": range(2)})
+    both = Arms({"sparse": sparse, "dense": Sweep(BASE, {"seed": range(2)})})
+    assert varying(both) == ["init"]
+    assert varying(both, asked=("init.s",)) == ["init.s"]
+
+
 def test_a_table_alone_says_what_varies() -> None:
     """Numbers before the text that has them; a field that goes with another is left out."""
     parts = [

@@ -148,7 +148,7 @@ def outcome_table(
         raise UserError(f"The axis {min(doubled)} is asked for twice. Give each place its own.")
     if table.is_empty():
         raise UserError("There are no runs to show. Run the sweep first.")
-    fields = varying(runs, (*named, *over, *(name for name in first if name not in named)))
+    fields = varying(runs, first, asked=(*named, *over))
     fields = [name for name in fields if name not in over]
     table = table.with_columns(as_axis(table[name]) for name in {*fields, *named})
     axes = place_axes(

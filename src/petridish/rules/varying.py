@@ -23,30 +23,33 @@ def full_name(name: str, known: Iterable[str], first: Iterable[str] = ()) -> str
     return axis_called(name, names, first=first, where="among these runs")
 
 
-def varying(runs: pl.DataFrame | Sweep, first: Sequence[str] = ()) -> list[str]:
+def varying(
+    runs: pl.DataFrame | Sweep, first: Sequence[str] = (), *, asked: Sequence[str] = ()
+) -> list[str]:
     """Return the fields that vary, as few as tell all settings apart; seeds are no setting.
 
-    Those of `first` come first, then the axes of a sweep, then the others as the table has them. A
-    field is left out if those before it say as much: the text `model` where `model.width` is all
-    that varies, `training.steps` where it goes with `data.m`. `arm` stands for the arms of a table
-    that has them.
+    Those that are `asked` for come first, then those of `first`, then the axes of a sweep, then the
+    others as the table has them. A field is left out if those before it say as much: the text
+    `model` where `model.width` is all that varies, `training.steps` where it goes with `data.m`.
+    `arm` stands for the arms of a table that has them.
     """
     from petridish.store.schema import cell_fields
 
     if isinstance(runs, Sweep):
         specs = (spec for spec, _ in runs.cells())
         cells = cell_fields({cell_text(spec): flat(spec) for spec in specs})
-        return varying(cells, (*first, *axis_order(runs)))
+        return varying(cells, (*first, *axis_order(runs)), asked=asked)
     cells = plain_fields(runs)
     levels = {name: cells[name].n_unique() for name in cells.columns}
     varied = [name for name in cells.columns if levels[name] > 1]
 
-    def place(name: str) -> tuple[int, bool, bool, bool, int]:
-        at = first.index(name) if name in first else len(first)
-        # A field that some settings lack, such as init.s, says less than the choice it belongs to;
-        # the hash of a user's code says least.
+    def place(name: str) -> tuple[int, int, bool, bool, bool, int]:
+        # A field that some settings lack, such as init.s, says less than the choice it belongs to,
+        # also where it is an axis of one arm; the hash of a user's code says least.
         lacking = cells[name].has_nulls()
-        return at, name != ARM, name.endswith(".code"), lacking, -name.count(".")
+        at = first.index(name) if name in first and not lacking else len(first)
+        wanted = asked.index(name) if name in asked else len(asked)
+        return wanted, at, name != ARM, name.endswith(".code"), lacking, -name.count(".")
 
     kept = sorted(varied, key=place)
     settings = cells.select(kept).n_unique() if kept else 1
