@@ -1,4 +1,4 @@
-// One run of a transformer of attention alone: batches, steps, and the C interface.
+// One run of a transformer of attention alone, or of the minimal model: batches, steps, and the C interface.
 #include "attention.h"
 
 #include <algorithm>
@@ -15,8 +15,15 @@ namespace petridish {
 
 namespace {
 
+const Attention* const MINIMAL_SETS[] = {
+#if defined(__x86_64__)
+    &MINIMAL_AVX512, &MINIMAL_AVX2,
+#endif
+    &MINIMAL_PORTABLE};
+
 // Numbers of each parameter.
 std::vector<int64_t> parts_of(const AttentionShape& shape) {
+    if (shape.layers == 0) return {shape.length, shape.states * shape.states};
     const int64_t d = shape.d, square = shape.heads * d * d;
     std::vector<int64_t> parts = {d * shape.states};
     for (int layer = 0; layer < shape.layers; ++layer) {
@@ -48,8 +55,9 @@ class AttentionRun {
     int64_t advance(int64_t work, int64_t steps, const uint8_t* tokens, const uint8_t* labels,
                     double* losses) {
         const int64_t batch = spec_.batch_size, size = batch * spec_.length;
-        const int64_t cost = (int64_t)shape_.layers * shape_.heads * shape_.length *
-                             (shape_.length + 1) / 2 * kernels_.lanes;
+        const int64_t heads = std::max(1, shape_.layers * shape_.heads);
+        const int64_t cost =
+            heads * shape_.length * (shape_.length + 1) / 2 * kernels_.lanes;
         int64_t done = 0;
         while (done < steps && work > 0 && !diverged_) {
             const uint8_t* x = tokens ? tokens + done * size : tokens_.data();
@@ -140,7 +148,8 @@ petridish_attention* petridish_attention_begin(const petridish_attention_spec* s
                                                const float* weights) {
     if (!petridish_isa_runs(isa)) return nullptr;
     try {
-        return new petridish_attention{AttentionRun(*spec, *petridish::ATTENTION_SETS[isa], weights)};
+        const auto* const sets = spec->layers ? petridish::ATTENTION_SETS : petridish::MINIMAL_SETS;
+        return new petridish_attention{AttentionRun(*spec, *sets[isa], weights)};
     } catch (...) {  // short of memory
         return nullptr;
     }

@@ -3,6 +3,10 @@
 //     z_i = e_{x_i},   z ← z + Σ_heads softmax(A) z W_V,
 //     A_ij = (z_i W_Q)·(z_j W_K + v_{i−j}) / √d  for j ≤ i,   outputs z P,
 //
+// and the minimal model that two layers of it come down to [TH (8.8)],
+//
+//     f_p,i = Σ_{t ≤ p} 1{x_t = i} Σ_{s ≤ t} v_{t−s} W[x_p, x_s],
+//
 // trained on the cross entropy of a label at every position. What differs between processors is in
 // Attention's functions, compiled once for each instruction set (attention.inc); all give the same bits.
 #pragma once
@@ -14,12 +18,16 @@ namespace petridish {
 constexpr int CELL = 16;  // sequences that are summed side by side, whatever the vectors' length
 
 struct AttentionShape {
-    int states, length, d, heads, layers;
+    int states, length, d, heads, layers;  // no layers: the minimal model
 
     // Numbers in the parameters, in order: tokens (d, states); of each layer positions (heads d,
-    // length), W_Q, W_K, W_V (heads d, d); outputs (states, d).
+    // length), W_Q, W_K, W_V (heads d, d); outputs (states, d). Of the minimal model v (length) and W
+    // (states, states).
     int64_t layer_size() const { return (int64_t)heads * d * (length + 3 * d); }
-    int64_t size() const { return 2 * (int64_t)d * states + layers * layer_size(); }
+    int64_t size() const {
+        if (layers == 0) return length + (int64_t)states * states;
+        return 2 * (int64_t)d * states + layers * layer_size();
+    }
 };
 
 // One step of an optimiser on some parameters: w ← keep w − …
@@ -53,5 +61,6 @@ struct Attention {
 };
 
 extern const Attention ATTENTION_AVX512, ATTENTION_AVX2, ATTENTION_PORTABLE;
+extern const Attention MINIMAL_AVX512, MINIMAL_AVX2, MINIMAL_PORTABLE;  // minimal.inc
 
 }  // namespace petridish

@@ -5,3 +5,7 @@
 const petridish::Attention petridish::ATTENTION_AVX2 = {
     "avx2", L, bytes, begin, add, finish, outputs, update,
 };
+
+const petridish::Attention petridish::MINIMAL_AVX2 = {
+    "avx2", L, minimal::bytes, minimal::begin, minimal::add, minimal::finish, minimal::outputs, update,
+};

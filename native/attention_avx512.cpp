@@ -5,3 +5,7 @@
 const petridish::Attention petridish::ATTENTION_AVX512 = {
     "avx512", L, bytes, begin, add, finish, outputs, update,
 };
+
+const petridish::Attention petridish::MINIMAL_AVX512 = {
+    "avx512", L, minimal::bytes, minimal::begin, minimal::add, minimal::finish, minimal::outputs, update,
+};

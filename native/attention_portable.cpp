@@ -5,3 +5,7 @@
 const petridish::Attention petridish::ATTENTION_PORTABLE = {
     "portable", L, bytes, begin, add, finish, outputs, update,
 };
+
+const petridish::Attention petridish::MINIMAL_PORTABLE = {
+    "portable", L, minimal::bytes, minimal::begin, minimal::add, minimal::finish, minimal::outputs, update,
+};

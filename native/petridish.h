@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 6
+#define PETRIDISH_ABI 7
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -152,7 +152,7 @@ struct petridish_descent {
 };
 
 struct petridish_attention_spec {
-    int32_t states, length, d, heads, layers;  // at most 16, 512, 64, 4, 3
+    int32_t states, length, d, heads, layers;  // at most 16, 512, 64, 4, 3; layers 0: minimal
     int64_t batch_size;
     struct petridish_descent descent;
 

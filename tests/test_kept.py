@@ -232,6 +232,6 @@ def test_engines_without_a_penalty_or_float64_refuse_them() -> None:
     assert native.refusal(spec_of()) is None
     assert native.refusal(spec_of(Homogeneous(4, ReLU()))) == (
         "it trains two-layer networks of this package's activations, polynets, transformers of "
-        "attention alone and blocks with [CLS], and the model is homogeneous(4, relu). The engine "
-        "torch can."
+        "attention alone, the minimal one and blocks with [CLS], and the model is "
+        "homogeneous(4, relu). The engine torch can."
     )

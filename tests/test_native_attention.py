@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from petridish.errors import UserError
-from petridish.models import AttentionOnly
+from petridish.models import AttentionOnly, MinimalAttention
 from petridish.seeds import Streams
 from petridish.tasks import Classes, Domain, Examples, MarkovChains, Task, Tokens
 from petridish.training import (
@@ -51,7 +51,11 @@ from tests.test_native_service import Stopper
 Arrays = list[NDArray[np.float32]]
 
 
-def spec_of(task: Task | None = None, model: AttentionOnly | None = None, **more: Any) -> RunSpec:
+def spec_of(
+    task: Task | None = None,
+    model: AttentionOnly | MinimalAttention | None = None,
+    **more: Any,
+) -> RunSpec:
     """Return a short run of attention, measured at every step."""
     training: dict[str, Any] = {
         "loss": CrossEntropy(),
@@ -176,10 +180,14 @@ def test_attention_that_has_settled_has_no_gradient_but_zero() -> None:
         (MarkovChains(3, 6, "doubly"), AttentionOnly(16, 2, heads=3)),
         (MarkovChains(9, 11), AttentionOnly(3, 2, heads=2)),
         (Coins(), AttentionOnly(7, 3, heads=2)),
+        (MarkovChains(3, 12), MinimalAttention()),
+        (MarkovChains(5, 6, "doubly"), MinimalAttention()),
     ],
     ids=str,
 )
-def test_losses_and_weights_are_those_of_reference(task: Task, model: AttentionOnly) -> None:
+def test_losses_and_weights_are_those_of_reference(
+    task: Task, model: AttentionOnly | MinimalAttention
+) -> None:
     """50 steps with the same data and start: 1e-4, and the same metrics."""
     spec = spec_of(task, model)
     found, plain = (
@@ -244,7 +252,7 @@ def test_bits_depend_on_neither_processor_nor_calls(
 ) -> None:
     """Every instruction set, in one call or in many that end in the middle of steps."""
     k, t, d, heads, layers, batch = shape
-    model = AttentionOnly(d, layers, heads)
+    model = MinimalAttention() if seed % 4 == 0 else AttentionOnly(d, layers, heads)
     spec = spec_of(MarkovChains(k, t), model, training={"batch_size": batch}, seed=seed)
     found = []
     for isa in HERE:
@@ -309,9 +317,10 @@ def test_metrics_stop_rules_and_instruments_are_read() -> None:
         np.testing.assert_allclose(found.curves.arrays[name], arrays, atol=1e-4, err_msg=name)
 
 
-def test_a_run_that_diverges_says_so() -> None:
+@pytest.mark.parametrize("model", [AttentionOnly(8), MinimalAttention()], ids=str)
+def test_a_run_that_diverges_says_so(model: AttentionOnly | MinimalAttention) -> None:
     """At the step whose loss is not finite, in every instruction set."""
-    spec = spec_of(training={"optimiser": SGD(), "learning_rate": 1e30})
+    spec = spec_of(model=model, training={"optimiser": SGD(), "learning_rate": 1e30})
     record = next(iter(load_engine("native").run([spec], Silent())))
     assert record.outcome is Outcome.DIVERGED
     assert math.isnan(record.train_loss)
@@ -387,3 +396,4 @@ def test_it_is_chosen_by_itself() -> None:
     """`auto` takes the compiled engine where it serves."""
     assert choose_engine(spec_of()).name == "native"
     assert choose_engine(spec_of(MarkovChains(3, 8, "doubly"))).name == "native"
+    assert choose_engine(spec_of(model=MinimalAttention())).name == "native"

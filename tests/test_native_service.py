@@ -106,7 +106,7 @@ def test_the_pace_of_calls_follows_their_length(seconds: float, work: int) -> No
 
 NETWORKS = (
     "it trains two-layer networks of this package's activations, polynets, transformers of "
-    "attention alone and blocks with [CLS]"
+    "attention alone, the minimal one and blocks with [CLS]"
 )
 REFUSALS: dict[str, dict[str, Any]] = {
     f"{NETWORKS}, and the model is mlp(5, (5,))": {"model": MLP(5, (5,))},

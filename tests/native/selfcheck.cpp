@@ -149,11 +149,15 @@ const AttentionCase ATTENTION_CASES[] = {
     {"one token", 4, 1, 1, 4, 2, 1, 3, ADAMW, 0, 1e-2, 0, 0, 0.6},
     {"sharp", 3, 16, 8, 1, 2, 16, 4, ADAMW, 0, 1e-2, 0, 0, 20.0},
     {"diverged", 3, 10, 8, 1, 2, 16, 9, PLAIN_SGD, 0, 1e30, 0, 0, 0.6},
+    {"minimal", 3, 40, 0, 0, 0, 64, 6, PLAIN_SGD, 0, 0.3, 0.1, 0, 0.2},
+    {"minimal, odd", 5, 21, 0, 0, 0, 23, 4, ADAMW, 1, 1e-2, 0.1, 1, 0.6},
+    {"minimal, wide", 16, 9, 0, 0, 0, 5, 4, ADAM, 0, 1e-2, 0, 0, 8.0},
 };
 
 std::vector<unsigned char> outcome(const AttentionCase& c, int32_t isa) {
     const int64_t matrices = (int64_t)c.heads * c.d * (c.length + 3 * c.d);
-    const int64_t size = 2 * (int64_t)c.d * c.states + c.layers * matrices;
+    const int64_t size = c.layers ? 2 * (int64_t)c.d * c.states + c.layers * matrices
+                                  : c.length + c.states * c.states;
     const size_t n_parameters = (size_t)(2 + 4 * c.layers);
     const std::vector<float> rate(n_parameters, (float)c.rate), decay(n_parameters, (float)c.decay),
         keep(n_parameters, 1);

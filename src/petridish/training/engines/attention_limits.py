@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from petridish.choices import describe
-from petridish.models import AttentionOnly, ClsTransformer
+from petridish.models import AttentionOnly, ClsTransformer, MinimalAttention
 from petridish.tasks.domain import Classes, Tokens
 from petridish.training.losses import CrossEntropy
 from petridish.training.optimisers import SGD, Adam, AdamW
@@ -17,10 +17,10 @@ MAX_HEAD, MAX_CLS_LENGTH, MAX_OUTPUTS = 16, 4096, 16
 
 
 def attention_limit(spec: RunSpec) -> str | None:
-    """Return why the native engine cannot train a transformer of attention alone, or None."""
+    """Return why the native engine cannot train attention alone or the minimal model, or None."""
     model, training, inputs = spec.model, spec.training, spec.domain.inputs
-    assert isinstance(model, AttentionOnly), "the engine asks of these models alone"
-    for name, most in MOST.items():
+    assert isinstance(model, AttentionOnly | MinimalAttention), "the engine asks of these alone"
+    for name, most in MOST.items() if isinstance(model, AttentionOnly) else ():
         if (given := getattr(model, name)) > most:
             return f"it takes attention with {name} up to {most}, and the model has {name}={given}"
     assert isinstance(inputs, Tokens), "the model refuses other tasks"

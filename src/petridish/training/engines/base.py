@@ -17,6 +17,7 @@ from petridish.models import (
     ClsTransformer,
     FitsItself,
     InfiniteZigzag,
+    MinimalAttention,
     Oscillating,
     PolyNet,
     Power,
@@ -172,7 +173,7 @@ class Torch(Engine):
 
 
 class Native(Engine):
-    """Two-layer networks and polynets on ±1 inputs, and two transformers: whole runs in C++."""
+    """Two-layer networks and polynets on ±1 inputs, and three transformers: in C++."""
 
     name: ClassVar[str] = "native"
     version: ClassVar[int] = 2  # two-layer networks: sums by tables, forward too
@@ -186,14 +187,15 @@ class Native(Engine):
 
     def _limit(self, spec: RunSpec) -> str | None:
         task, model, training = spec.task, spec.model, spec.training
-        if type(model) is AttentionOnly:
+        if type(model) in (AttentionOnly, MinimalAttention):
             return attention_limit(spec)
         if type(model) is ClsTransformer:
             return cls_limit(spec)
         if not _is_two_layer(model):
             return (
                 "it trains two-layer networks of this package's activations, polynets, "
-                "transformers of attention alone and blocks with [CLS], and the model is "
+                "transformers of attention alone, the minimal one and blocks with [CLS], and the "
+                "model is "
                 f"{describe(model)}"
             )
         if not (isinstance(task, OnSupport) and _is_standard(task)):
@@ -241,6 +243,9 @@ class Native(Engine):
         """Return so many that they take some seconds if no run ends early."""
         if isinstance(spec.model, AttentionOnly):
             return 1  # each takes a minute or more
+        if isinstance(spec.model, MinimalAttention):
+            pairs = spec.training.steps * spec.examples_per_step * spec.domain.n_inputs**2
+            return max(1, min(64, int(STACK_SECONDS / (1.5e-10 * pairs))))
         if isinstance(spec.model, ClsTransformer):
             tokens = spec.training.steps * spec.examples_per_step * (spec.domain.n_inputs + 1)
             return max(1, min(64, int(STACK_SECONDS / (2e-7 * tokens))))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from petridish.models import MLP, AttentionOnly, ClsTransformer, PolyNet
+from petridish.models import MLP, AttentionOnly, ClsTransformer, MinimalAttention, PolyNet
 from petridish.models.activations import oscillating_coefficients
 from petridish.models.base import Weights
 from petridish.seeds import n_words, name_key
@@ -49,7 +49,7 @@ _OUTCOMES = {
 
 def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
     """Carry out runs that differ in their seeds and restarts alone, one after another."""
-    if isinstance(specs[0].model, AttentionOnly | ClsTransformer):
+    if isinstance(specs[0].model, AttentionOnly | ClsTransformer | MinimalAttention):
         from petridish.training.engines.native_attention import train as train_attention
 
         yield from train_attention(specs, monitor)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from petridish.models import AttentionOnly, ClsTransformer
+from petridish.models import AttentionOnly, ClsTransformer, MinimalAttention
 from petridish.seeds import name_key
 from petridish.tasks import MarkovChains
 from petridish.tasks.domain import Tokens
@@ -62,14 +62,17 @@ def train(specs: Sequence[RunSpec], monitor: Monitor) -> Iterator[RunRecord]:
 def arguments(spec: RunSpec) -> AttentionArguments:
     """Return what a run begins with."""
     model, inputs = spec.model, spec.domain.inputs
-    assert isinstance(model, AttentionOnly), "the engine refuses other models"
+    assert isinstance(model, AttentionOnly | MinimalAttention), "the engine refuses other models"
     assert isinstance(inputs, Tokens), "the model refuses other inputs"
+    d, heads, layers = 0, 0, 0
+    if isinstance(model, AttentionOnly):
+        d, heads, layers = model.d, model.heads, model.layers
     return AttentionArguments(
         states=inputs.vocabulary,
         length=inputs.length,
-        d=model.d,
-        heads=model.heads,
-        layers=model.layers,
+        d=d,
+        heads=heads,
+        layers=layers,
         batch_size=spec.examples_per_step,
         descent=descent_of(spec),
         weights=[np.asarray(weight[0], np.float32) for weight in initial_weights([spec])],
@@ -164,7 +167,7 @@ class Alone(Stack):
 
 
 class _Chains(Alone):
-    """One run of attention alone."""
+    """One run of attention alone, or of the minimal model."""
 
     def __init__(self, spec: RunSpec, run: NativeAttention, pace: Pace) -> None:
         super().__init__(spec, run, pace)

@@ -38,7 +38,10 @@ class ChainSource:
 
 @dataclass(frozen=True)
 class AttentionArguments:
-    """Everything that a run depends on; `weights` in the model's order, a batch given or drawn."""
+    """Everything that a run depends on; `weights` in the model's order, a batch given or drawn.
+
+    The minimal model has 0 layers.
+    """
 
     states: int
     length: int
@@ -79,8 +82,8 @@ class NativeAttention:
         )
         if not self._run:
             raise UserError(
-                f"A transformer of {given.layers} layers on {given.length} tokens does not fit "
-                "into memory. Lower the task's length."
+                f"A transformer on {given.length} tokens does not fit into memory. Lower the "
+                "task's length."
             )
 
     def __enter__(self) -> NativeAttention:

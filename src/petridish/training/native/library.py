@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import petridish.training.native
 from petridish.errors import UserError, nearest
 
-ABI = 6  # PETRIDISH_ABI of native/petridish.h
+ABI = 7  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 MAX_COEFFICIENTS = 16
