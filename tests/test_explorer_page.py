@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from petridish.bench import explorer_answers
@@ -480,7 +481,49 @@ def test_many_panels_stand_beside_each_other(
         boxes = [each.bounding_box() for each in page.query_selector_all(".panel")]
         assert len(boxes) > 12
         assert len({round(box["y"]) for box in boxes[:3]}) == 1
+        page.hover(".map .cell")
+        reading = page.query_selector(".reading").bounding_box()
+        assert reading["y"] + reading["height"] <= 900  # in sight, not below all panels
+        assert page.inner_text(".reading").startswith("width r ")
         page.close()
+
+
+def test_cells_are_of_one_size_whatever_their_captions(
+    browser: Any, tmp_path: Path, smoke_store: SmokeStore
+) -> None:
+    """A long name of a task does not stretch its panel; on a phone enlarged maps are scrolled."""
+    folder = with_harmful_task(smoke_store("PF-1"), tmp_path / "store")
+    Store(folder).write_table(
+        Store(smoke_store("PF-1")).read(columns="all").table.cast({pl.Categorical: pl.String})
+    )
+    with served(folder) as here:
+        page = browser.new_page(viewport={"width": 390, "height": 900})
+        page.set_default_timeout(WAIT)
+        for zoom in ("1", "3"):
+            page.goto("about:blank")
+            page.goto(f"{here.address}#v=map&of=all-runs&zoom={zoom}")
+            page.wait_for_selector(".map .cell")
+            sides = page.evaluate(
+                "[...document.querySelectorAll('.map .cell .edge')]"
+                ".map((edge) => Math.round(edge.getBoundingClientRect().width))"
+            )
+            assert len(set(sides)) == 1
+        assert sides[0] >= 3 * 22 - 1
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.close()
+
+
+def test_a_share_that_is_never_all_is_drawn_to_the_end(visit: Page, server: Served) -> None:
+    """Of a setting in which some runs were solved, the line goes on to their last step."""
+    counts = server.ask("set", of="PF_1-smoke")["counts"]
+    pairs = zip(counts["id"], counts["n"], counts["solved"], strict=True)
+    some = next(name for name, n, solved in pairs if 0 < solved < n)
+    page = visit.open(f"#v=setting&of=PF_1-smoke&id={some}")
+    page.wait_for_selector(".js-plotly-plot .scatterlayer")
+    line = page.evaluate("document.querySelector('.js-plotly-plot').data[0]")
+    setting = server.ask("setting", of="PF_1-smoke", id=some)
+    assert line["x"][-1] >= max(setting["runs"][setting["columns"].index("steps")])
+    assert line["y"][-1] == line["y"][-2] < 1
 
 
 def test_pictures_and_tables_can_be_taken_away(visit: Page, tmp_path: Path) -> None:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "petridish-token"
 SCRIPTS = (
-    "state.js", "answers.js", "elements.js", "layout.js", "classes.js", "map.js", "charts.js",
-    "setting.js", "run.js", "calculator.js", "claims.js", "home.js", "commands.js", "main.js",
+    "state.js", "answers.js", "elements.js", "layout.js", "classes.js", "map.js", "saving.js",
+    "charts.js", "setting.js", "run.js", "calculator.js", "claims.js", "home.js", "commands.js",
+    "main.js",
 )  # fmt: skip
 """The page's own script, in the order in which its files are read."""
 STYLE = "explorer.css"

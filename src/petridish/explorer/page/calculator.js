@@ -56,14 +56,15 @@ function calculatorQuestion(set) {
 async function showResults(place, set, found) {
   const front = element("div", { class: "chart", role: "img", "aria-label": "compute against sample size" });
   const best = found.mixtures.filter((/** @type {any} */ o) => o.best);
+  const several = new Set(best.map((/** @type {any} */ o) => o.task)).size > 1;
   const parts = [
     found.why ? element("p", {}, found.why) : null,
     ...found.cheapest.map(answerBox),
     best.length && !found.cheapest.length ? element("p", { class: "answer" },
       "Nothing that was measured reaches this within these limits. Move one of them up.") : null,
     best.length ? front : null,
-    best.length ? table(["m", "width r", "start", "steps", "restarts", "success of one run", "n", "compute"],
-      best.map(mixtureRow), (row) => (best[row].within ? {} : { class: "out" })) : null,
+    best.length ? table([...(several ? ["task"] : []), "m", "width r", "start", "steps", "restarts", "success of one run", "n", "compute"],
+      best.map((/** @type {any} */ o) => [...(several ? [o.task] : []), ...mixtureRow(o)]), (row) => (best[row].within ? {} : { class: "out" })) : null,
     best.length ? element("div", { class: "buttons" }, element("button", { type: "button",
       onclick: () => saveMixtures(set, found) }, "CSV")) : null,
     commandBox(calculatorCommands(set, state.target || "0.9")),

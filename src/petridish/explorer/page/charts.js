@@ -3,7 +3,19 @@
 
 /** @type {Promise<any> | null} */
 let plotly = null;
-const OUTCOMES = { SOLVED: ["#0072B2", "solved"], OUT_OF_STEPS: ["#999999", "not solved"], DIVERGED: ["#D55E00", "diverged"] };
+const OUTCOMES = { SOLVED: [0, "solved"], OUT_OF_STEPS: [2, "not solved"], DIVERGED: [1, "diverged"] };
+const LINES = [["#0072B2", "#D55E00", "#999999"], ["#56B4E9", "#FF9147", "#8A8A93"]]; // on light, on dark
+
+/** Return whether the page is dark. */
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** Return a colour of lines that is seen on the page's ground. @param {number} which */
+function lineColour(which) {
+  return LINES[isDark() ? 1 : 0][which];
+}
 
 /** Read plotly's script once. */
 function loadPlotly() {
@@ -63,7 +75,8 @@ async function chart(place, traces, how) {
 
 /** Return the traces of curves: those of one outcome are one line with gaps. @param {any} curves @param {number} [shown] @param {string} [dash] @param {string} [before] */
 function curveTraces(curves, shown = 200, dash = "solid", before = "") {
-  return Object.entries(OUTCOMES).map(([outcome, [colour, name]]) => {
+  return Object.entries(OUTCOMES).map(([outcome, [which, name]]) => {
+    const colour = lineColour(Number(which));
     const runs = curves.runs.slice(0, shown).filter((/** @type {any} */ run) => run.outcome === outcome);
     const x = [], y = [], text = [];
     for (const run of runs) {
@@ -78,14 +91,17 @@ function curveTraces(curves, shown = 200, dash = "solid", before = "") {
   }).filter((trace) => trace.x.length);
 }
 
-/** Return the share of runs that were solved by each step. @param {any} setting @param {string} name @param {string} colour */
-function solvedBy(setting, name, colour) {
+/** Return the share of runs that were solved by each step, to the end of the longest. @param {any} setting @param {string} name @param {number} which */
+function solvedBy(setting, name, which) {
   const times = setting.times.map(Number);
   const x = [0], y = [0];
   times.forEach((/** @type {number} */ time, /** @type {number} */ at) => {
     x.push(Math.max(time, 1));
     y.push((at + 1) / setting.n);
   });
-  return { x, y, mode: "lines", type: "scatter", line: { shape: "hv", color: colour, width: 2 }, name: plain(name),
+  const steps = (setting.runs[setting.columns.indexOf("steps")] || []).map(Number);
+  x.push(Math.max(1.05 * x[x.length - 1], ...steps));
+  y.push(y[y.length - 1]);
+  return { x, y, mode: "lines", type: "scatter", line: { shape: "hv", color: lineColour(which), width: 2 }, name: plain(name),
     hovertemplate: "%{y:.0%} solved by step %{x}<extra></extra>" };
 }

@@ -50,3 +50,47 @@ function thresholdSlider(label, value, moved) {
   });
   return element("label", { class: "line" }, label, slider, said);
 }
+
+let slidTo = 0; // frames asked for by sliders
+
+/** Return the sliders that classify the runs anew. @param {any} set @param {any} value @param {{value: any}} now @param {() => void} draw */
+async function thresholds(set, value, now, draw) {
+  if (!set.curves) {
+    return element("p", { class: "soft" },
+      "These runs kept no curves, so that their classes are those of the thresholds they were run " +
+      "with. With Evaluation(curves=True) sliders appear here.");
+  }
+  const stairs = await ask("stairs", { of: set.name });
+  const usual = { fitted: num(set.thresholds.fitted), solved: num(set.thresholds.solved) };
+  const chosen = {
+    fitted: Number(state.fitted) || usual.fitted || 0.01,
+    solved: Number(state.solved) || usual.solved || 0.1,
+  };
+  const again = () => {
+    const counts = classify(stairs, set.counts.id.length, chosen.fitted, chosen.solved);
+    now.value = { ...value, counts };
+  };
+  const moved = (/** @type {"fitted" | "solved"} */ which) => (/** @type {number} */ to) => {
+    chosen[which] = to;
+    cancelAnimationFrame(slidTo);
+    slidTo = requestAnimationFrame(() => {
+      const began = performance.now();
+      again();
+      document.body.dataset.classified = String(performance.now() - began);
+      draw();
+      history.replaceState(null, "", link({ fitted: String(chosen.fitted), solved: String(chosen.solved) }));
+      state = readState(location.hash);
+    });
+  };
+  again();
+  const part = stairs.runs < stairs.of
+    ? ` From the curves of ${stairs.runs.toLocaleString("en")} of ${stairs.of.toLocaleString("en")} runs.` : "";
+  const lowest = Number.isFinite(usual.solved)
+    ? ` Runs stopped at a test error of ${written(usual.solved)}: of a lower one they say nothing.` : "";
+  return element("div", {},
+    element("div", { class: "controls" },
+      thresholdSlider("Fitted: training error ≤", chosen.fitted, moved("fitted")),
+      thresholdSlider("Solved: test error ≤", chosen.solved, moved("solved"))),
+    element("p", { class: "soft" },
+      `Grokked: solved at least ${LATER} times later than fitted.${part}${lowest}`));
+}

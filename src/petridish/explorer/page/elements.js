@@ -47,7 +47,7 @@ function choice(label, options, chosen, change) {
 function table(head, rows, of = () => ({})) {
   return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "table" },
     element("table", {},
-      element("thead", {}, element("tr", {}, head.map((name) => element("th", {}, name)))),
+      head.length ? element("thead", {}, element("tr", {}, head.map((name) => element("th", {}, name)))) : null,
       element("tbody", {}, rows.map((row, place) =>
         element("tr", of(place), row.map((value) =>
           element("td", typeof value === "number" ? { class: "number" } : {}, value)))))));

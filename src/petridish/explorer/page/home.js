@@ -17,15 +17,16 @@ async function showHome() {
   return [
     element("h1", {}, "Runs"),
     element("p", { class: "soft" }, stores),
-    element("div", { class: "cards" }, [...of("sweep"), ...of("store")].map(card)),
+    element("div", { class: "cards" }, [...of("sweep"), ...of("store")].map((/** @type {any} */ set) =>
+      card(set, home.stores.length > 1 && set.kind === "sweep" ? set.place : ""))),
     of("record").length ? element("h2", {}, "Records") : null,
-    element("div", { class: "cards" }, of("record").map(card)),
+    element("div", { class: "cards" }, of("record").map((/** @type {any} */ set) => card(set))),
     board,
   ];
 }
 
-/** @param {any} set */
-function card(set) {
+/** @param {any} set @param {string} [place] its store, where there are several */
+function card(set, place = "") {
   const verdicts = element("p", { class: "verdicts" });
   const show = (/** @type {string[]} */ words) => verdicts.replaceChildren(...wordBadges(words));
   if (set.verdicts) show(set.verdicts);
@@ -37,7 +38,7 @@ function card(set) {
     element("b", {}, set.id ? `${set.id} ${set.scale}` : set.title),
     set.settings.length ? element("span", { class: "soft" }, set.settings.join(" ")) : null,
     set.id ? element("p", {}, set.title) : null,
-    element("p", { class: "soft" }, `${counted(set.runs, "run")}${part ? ` of ${set.of.toLocaleString("en")}` : ""}${part && set.running ? ", running now" : ""}`),
+    element("p", { class: "soft" }, `${counted(set.runs, "run")}${part ? ` of ${set.of.toLocaleString("en")}` : ""}${part && set.running ? ", running now" : ""}${place ? ` · ${place}` : ""}`),
     part ? element("progress", { max: set.of, value: set.runs, "aria-label": "runs made" }) : null,
     verdicts);
 }

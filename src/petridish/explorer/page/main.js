@@ -101,8 +101,7 @@ async function follow() {
 /** Turn light to dark and back; the choice is kept in this browser. */
 function turnTheme() {
   const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  root.dataset.theme = isDark() ? "light" : "dark";
   try {
     localStorage.setItem("petridish-theme", root.dataset.theme);
   } catch { /* a file may keep nothing */ }

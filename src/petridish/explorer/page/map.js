@@ -6,7 +6,6 @@ const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678
 const ZOOMS = ["0.5", "1", "1.5", "2", "3"];
 const DOTS_FROM = 56; // pixels of a cell
 const MOST_TEXTS = 4000; // cells with a number in them
-let slidTo = 0; // frames asked for by sliders
 
 /** Return a colour between dark and light. @param {number} share */
 function shade(share) {
@@ -115,48 +114,6 @@ function valueTitle(name) {
   return /** @type {any} */ (known)[name] || `${name} at the end`;
 }
 
-/** Return the sliders that classify the runs anew. @param {any} set @param {any} value @param {{value: any}} now @param {() => void} draw */
-async function thresholds(set, value, now, draw) {
-  if (!set.curves) {
-    return element("p", { class: "soft" },
-      "These runs kept no curves, so that their classes are those of the thresholds they were run " +
-      "with. With Evaluation(curves=True) sliders appear here.");
-  }
-  const stairs = await ask("stairs", { of: set.name });
-  const usual = { fitted: num(set.thresholds.fitted), solved: num(set.thresholds.solved) };
-  const chosen = {
-    fitted: Number(state.fitted) || usual.fitted || 0.01,
-    solved: Number(state.solved) || usual.solved || 0.1,
-  };
-  const again = () => {
-    const counts = classify(stairs, set.counts.id.length, chosen.fitted, chosen.solved);
-    now.value = { ...value, counts };
-  };
-  const moved = (/** @type {"fitted" | "solved"} */ which) => (/** @type {number} */ to) => {
-    chosen[which] = to;
-    cancelAnimationFrame(slidTo);
-    slidTo = requestAnimationFrame(() => {
-      const began = performance.now();
-      again();
-      document.body.dataset.classified = String(performance.now() - began);
-      draw();
-      history.replaceState(null, "", link({ fitted: String(chosen.fitted), solved: String(chosen.solved) }));
-      state = readState(location.hash);
-    });
-  };
-  again();
-  const part = stairs.runs < stairs.of
-    ? ` From the curves of ${stairs.runs.toLocaleString("en")} of ${stairs.of.toLocaleString("en")} runs.` : "";
-  const lowest = Number.isFinite(usual.solved)
-    ? ` Runs stopped at a test error of ${written(usual.solved)}: of a lower one they say nothing.` : "";
-  return element("div", {},
-    element("div", { class: "controls" },
-      thresholdSlider("Fitted: training error ≤", chosen.fitted, moved("fitted")),
-      thresholdSlider("Solved: test error ≤", chosen.solved, moved("solved"))),
-    element("p", { class: "soft" },
-      `Grokked: solved at least ${LATER} times later than fitted.${part}${lowest}`));
-}
-
 /**
  * Draw all panels anew.
  * @param {any} set @param {Layout} layout @param {any} value @param {any} marked @param {any} dots
@@ -198,7 +155,8 @@ function panelPicture(set, layout, part, value, scale, size, marked, dots, readi
   const below = (turned ? 10 + 5.2 * Math.min(longest, 24) : 18) + 20;
   const width = left + columns.length * wide + (turned ? 20 : 8), height = rows.length * wide + below + 6;
   const top = 4;
-  const picture = shape("svg", { class: "map", role: "grid", width, height, viewBox: `0 0 ${width} ${height}`,
+  const picture = shape("svg", { class: Number(state.zoom || 1) > 1 ? "map enlarged" : "map", role: "grid",
+    width, height, style: `width: ${width}px`, viewBox: `0 0 ${width} ${height}`,
     "aria-label": `${value.label} over ${x ? x.label : ""} and ${y ? y.label : ""}${part.title ? ", " + part.title : ""}` },
     shape("defs", {}, hatching("undecided-light", "#fff"), hatching("undecided-dark", "#222")));
   const group = shape("g");
@@ -216,7 +174,10 @@ function panelPicture(set, layout, part, value, scale, size, marked, dots, readi
     cell.setAttribute("tabindex", first ? "0" : "-1");
     cell.setAttribute("data-place", `${down},${across}`);
     first = false;
-    const tell = () => reading.replaceChildren(settingTitle(set, i), ": ", cellText(set, i, value));
+    const tell = () => {
+      reading.classList.add("told"); // from now on it stays in sight, however many panels there are
+      reading.replaceChildren(settingTitle(set, i), ": ", cellText(set, i, value));
+    };
     cell.addEventListener("pointerenter", tell);
     cell.addEventListener("focus", tell);
     cell.addEventListener("click", () => go({ v: "setting", id: set.counts.id[i], run: "" }));
@@ -413,51 +374,4 @@ function legendParts(value, scale, marked) {
     parts.push(element("span", {}, `▲ stratum for, ▼ against claim (${marked.claim}), each judged alone: `, badge(marked.word)));
   }
   return parts;
-}
-
-/** Save what the map shows as CSV. @param {any} set @param {Layout} layout @param {any} value */
-function saveMap(set, layout, value) {
-  const fields = [layout.y, layout.x, ...layout.panels, ...layout.fixed.map(([f]) => f)].filter((f) => f !== null);
-  const classes = value.kind === "classes";
-  const head = [...fields.map((f) => f.name), "n", "solved", "diverged",
-    ...(classes ? value.names : [value.kind === "share" ? "share" : value.value, "low", "high"])];
-  const rows = layout.shown.map((i) => [...fields.map((f) => f.set[f.codes[i]]),
-    set.counts.n[i], set.counts.solved[i], set.counts.diverged[i],
-    ...(classes ? value.counts.map((/** @type {number[]} */ c) => c[i]) : [value.values[i], value.low[i], value.high[i]])]);
-  download(`${set.name}-${value.value}.csv`, csv([head, ...rows]));
-}
-
-/** Save the panels as one picture. @param {Element} panels @param {"svg" | "png"} kind */
-function savePicture(panels, kind) {
-  const colour = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const parts = [...panels.querySelectorAll("figure")];
-  const whole = shape("svg", { xmlns: SVG });
-  let x = 0, y = 0, high = 0, wide = 0;
-  for (const part of parts) {
-    const picture = /** @type {SVGElement} */ (part.querySelector("svg"));
-    const [w, h] = ["width", "height"].map((name) => Number(picture.getAttribute(name)));
-    if (x && x + w > 1600) { x = 0; y += high; high = 0; }
-    const copy = /** @type {SVGElement} */ (picture.cloneNode(true));
-    copy.setAttribute("x", String(x));
-    copy.setAttribute("y", String(y + 20));
-    const title = part.querySelector("figcaption");
-    whole.append(shape("text", { x: x + 4, y: y + 14, "font-weight": 600 }, title ? title.textContent : ""), copy);
-    x += w + 20; high = Math.max(high, h + 30); wide = Math.max(wide, x);
-  }
-  const [width, height] = [Math.ceil(wide), Math.ceil(y + high)];
-  for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) whole.setAttribute(name, String(value));
-  whole.prepend(shape("style", {}, `text { font: 11px sans-serif; fill: ${colour("--ink")}; } .edge { fill: none; }`),
-    shape("rect", { width, height, fill: colour("--page") }));
-  const text = new XMLSerializer().serializeToString(whole).replaceAll("var(--none)", colour("--none"));
-  const name = `${state.of}-map.${kind}`;
-  if (kind === "svg") return download(name, new Blob([text], { type: "image/svg+xml" }));
-  const image = new Image();
-  image.onload = () => {
-    const canvas = element("canvas", { width: 2 * width, height: 2 * height });
-    const pen = canvas.getContext("2d");
-    pen.scale(2, 2);
-    pen.drawImage(image, 0, 0);
-    canvas.toBlob((/** @type {Blob} */ blob) => download(name, blob));
-  };
-  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
 }

@@ -27,7 +27,7 @@ async function showRun(set) {
     drawn.length ? curves : element("p", { class: "soft" }, "This run kept no curves."),
     element("div", { class: "columns" },
       element("section", {}, element("h2", {}, "What is kept"),
-        table(["", ""], run.numbers.map((/** @type {[string, any]} */ [name, value]) => [name, value === null ? "–" : String(value)]))),
+        table([], run.numbers.map((/** @type {[string, any]} */ [name, value]) => [name, value === null ? "–" : String(value)]))),
       element("section", {}, element("h2", {}, "Arrays and weights"), ...await picturesBox(run, asked))),
     key ? commandBox([["Python", `import petridish\ntrained = petridish.load("${key}", store=${pythonText(set.place)})\ntrained.weights`]]) : null,
   ];

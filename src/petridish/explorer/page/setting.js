@@ -10,7 +10,7 @@ async function showSetting(set) {
   const setting = await ask("setting", { of: set.name, id: state.id });
   const times = element("div", { class: "chart", role: "img", "aria-label": "share of runs solved by each step" });
   if (setting.times.length) {
-    later(() => chart(times, [solvedBy(setting, `n = ${setting.n}`, "#0072B2")],
+    later(() => chart(times, [solvedBy(setting, `n = ${setting.n}`, 0)],
       { x: "step", y: "share solved", logX: true, title: `${set.name}-times`, rangeY: [-0.02, 1.02] }));
   }
   return [
@@ -125,7 +125,8 @@ async function showComparison(set) {
   const names = [...new Set([...Object.keys(a.fields), ...Object.keys(b.fields)])];
   const differ = names.filter((name) => a.fields[name] !== b.fields[name]);
   const times = element("div", { class: "chart", role: "img", "aria-label": "share of runs solved by each step" });
-  later(() => chart(times, [solvedBy(a, `A, n = ${a.n}`, "#0072B2"), solvedBy(b, `B, n = ${b.n}`, "#D55E00")],
+  const anySolved = a.times.length + b.times.length > 0;
+  if (anySolved) later(() => chart(times, [solvedBy(a, `A, n = ${a.n}`, 0), solvedBy(b, `B, n = ${b.n}`, 1)],
     { x: "step", y: "share solved", logX: true, title: `${set.name}-compared`, rangeY: [-0.02, 1.02] }));
   const title = (/** @type {string} */ id) => settingTitle(set, set.counts.id.indexOf(id));
   return [
@@ -136,7 +137,8 @@ async function showComparison(set) {
     table(["field", "A", "B"], differ.map((name) => [name, a.fields[name] ?? "–", b.fields[name] ?? "–"]), () => ({ class: "differs" })),
     element("p", {}, `Solved: A ${a.times.length} of ${a.n}, B ${b.times.length} of ${b.n}.`),
     element("div", { class: "columns" },
-      element("section", {}, element("h2", {}, "Curves: A full, B dotted"), ...curvesBox(set, [a, b])),
-      element("section", {}, element("h2", {}, "Times"), times)),
+      element("section", {}, element("h2", {}, "Curves: A solid, B dotted"), ...curvesBox(set, [a, b])),
+      element("section", {}, element("h2", {}, "Times"), anySolved ? times
+        : element("p", { class: "soft" }, "No run of either was solved."))),
   ];
 }
