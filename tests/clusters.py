@@ -74,13 +74,17 @@ class ProcessCluster:
         raise AssertionError(self.logs())
 
     def start_worker(
-        self, host: Host = HERE, *, threads: int = 1, environment: dict[str, str] | None = None
+        self,
+        host: Host = HERE,
+        *more: str,
+        threads: int = 1,
+        environment: dict[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a worker with its nanny, who starts it again when it dies."""
+        """Start a worker with its nanny, who starts it again when it dies; `more` are options."""
         command = f"worker --nthreads {threads} --no-dashboard --death-timeout 300"
         where = f"--host {host.address} --local-directory {self.folder} --protocol {self.protocol}"
         process = self._start(
-            [*command.split(), *where.split(), "--scheduler-file", str(self.file)],
+            [*command.split(), *where.split(), "--scheduler-file", str(self.file), *more],
             host,
             **environment or {},
         )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -149,16 +150,19 @@ def test_a_large_sweep_puts_few_tasks_on_the_scheduler(client: Any, tmp_path: Pa
 
 
 def test_a_worker_that_fails_costs_no_run(client: Any, tmp_path: Path) -> None:
-    """Such as one whose disk is full: its batches go to others."""
+    """Such as one whose disk is full: its batches go to others, busy as these may be."""
     from petridish.sweeps.executors.dask import DaskWorkers
 
     broken = next(iter(client.nthreads()))
     fine = pretended()
 
     def fail(order: dict[str, Any]) -> dict[str, Any]:
+        from time import sleep
+
         from distributed import get_worker
 
         if get_worker().address != broken:
+            sleep(0.1)
             return fine(order)  # type: ignore[no-any-return] # it has no types
         told = "OSError: [Errno 28] No space left on device"
         return {"state": "failed", "message": told, "worker": broken}
@@ -168,6 +172,46 @@ def test_a_worker_that_fails_costs_no_run(client: Any, tmp_path: Path) -> None:
 
     summary = run_sweep(SWEEP, Store(tmp_path), executor=Failing(client))
     assert summary.done == 24
+
+
+def test_a_worker_without_the_device_is_named(client: Any, tmp_path: Path) -> None:
+    """What is meant for a GPU is not trained elsewhere unsaid."""
+    from petridish.sweeps.executors.dask import DaskWorkers
+
+    class Placed(DaskWorkers):
+        def run(self, work: Any) -> None:
+            placed = [replace(batch, device="cuda:7") for batch in work.batches]
+            super().run(replace(work, batches=placed))
+
+    with pytest.raises(UserError) as error:
+        run_sweep(SWEEP, Store(tmp_path), executor=Placed(client), engine="torch")
+    said = str(error.value)
+    assert said.startswith("The worker tcp://127.0.0.1:")
+    assert " lacks a device. --device cuda:7 was given, and PyTorch " in said
+    assert not Store(tmp_path).shards()
+
+
+def test_a_batch_does_not_wait_for_workers_that_have_left() -> None:
+    """One that failed elsewhere is bound to the others; without them it is sent anew."""
+    from petridish.sweeps.batches import Batch
+    from petridish.sweeps.executors.drive import Drive, _Sent
+
+    cancelled: list[Any] = []
+    batch = Batch("native", (TINY,))
+    drive: Any = Drive.__new__(Drive)
+    drive.client = SimpleNamespace(nthreads=lambda: {"here": 1}, cancel=cancelled.extend)
+    drive.work = SimpleNamespace(report=lambda news: None)
+    drive.under_way = {
+        "lost": _Sent(batch, 0, ("bad",), frozenset({"gone"})),
+        "bound": _Sent(batch, 1, ("bad",), frozenset({"gone", "here"})),
+        "free": _Sent(batch, 2),
+    }
+    drive.todo, drive.left, drive.looked, drive.number = [], 0.0, float("-inf"), count()
+    drive._free_the_bound()
+
+    assert cancelled == ["lost"]
+    assert list(drive.under_way) == ["bound", "free"]
+    assert [(item[3], item[4]) for item in drive.todo] == [(batch, ("bad",))]
 
 
 def test_a_process_that_needs_too_much_memory_is_ended() -> None:

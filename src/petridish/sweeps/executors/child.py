@@ -30,6 +30,7 @@ from petridish.sweeps.executors.base import News
 from petridish.sweeps.executors.travel import Code, digest_of, read_specs, table_bytes, unpack
 from petridish.sweeps.executors.worker import BatchWorker
 from petridish.training import Ended, RunRecord, RunSpec, run_key
+from petridish.training.devices import find_device
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,6 +152,10 @@ class _Child:
                 "Specs did not arrive as they were sent: written as JSON and read, they are other "
                 "runs. Let the fields of your own classes hold numbers, text and other values."
             )
+        try:
+            find_device(order["device"])
+        except UserError as error:
+            return {"state": "no device", "message": str(error)}
         folder = order["store"]
         store = Store(folder) if folder and Path(folder, order["probe"]).exists() else None
         kept = _Records(order["weights"], store)
@@ -163,7 +168,7 @@ class _Child:
 
         started = time.perf_counter()
         worker = BatchWorker(kept, report, self.stop.is_set)
-        worker.carry_out(Batch(order["engine"], specs, order["parents"]))
+        worker.carry_out(Batch(order["engine"], specs, order["parents"], order["device"]))
         return {
             "state": "ended",
             "done": total[0],

@@ -63,7 +63,7 @@ class DaskWorkers(Executor):
         self.client, self.shared_store = client, shared_store
         self.cores: int = 1
         self.session = uuid4().hex
-        self.speed: dict[str, float] = {}  # by engine, measured
+        self.speed: dict[tuple[str, str], float] = {}  # by engine and device, measured
         self.heard: set[str] = set()  # lines of workers that were shown
         self.told = ""  # how results come back, if it was said
         self.looked = 0.0

@@ -35,9 +35,14 @@ if TYPE_CHECKING:
 SPEED = 2e9  # multiplications per second of a core, until it is measured
 LONGEST, SHORTEST = 30.0, 2.0  # seconds of a batch, if its runs can be cut so
 AHEAD = 2  # batches under way per core: one that runs, one that waits
+LOOK_SECONDS = 2.0  # between two looks whether workers have left that alone may have a batch
 KILLS = 3  # in a row, after which a run is set aside
 KEEP_SECONDS = 2.0  # returned records wait at most this long for the disk
 STOP_SECONDS = 30.0  # after Ctrl-C, for batches to end and return what they have
+
+
+MORE_MEMORY = "Give workers more memory, or try it with --executor inline"
+MEND = "Give that worker what it lacks (room on its disk, memory, a file), or take it away"
 
 
 @dataclass
@@ -47,6 +52,7 @@ class _Sent:
     batch: Batch
     number: int
     kills: tuple[str, ...] = ()  # the workers on which it failed, in a row
+    only: frozenset[str] = frozenset()  # the workers that may have it, if not all
     spent: float = 0.0  # its cost that was reported
     steps: int = 0
 
@@ -79,7 +85,7 @@ class Drive:
         self.ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.waiting: list[pl.DataFrame] = []  # returned records that are not on disk yet
         self.news: list[News] = []  # of these
-        self.kept = time.monotonic()
+        self.kept = self.looked = time.monotonic()
 
     def _check_pythons(self) -> None:
         """Refuse workers of another Python if classes travel by value."""
@@ -134,7 +140,7 @@ class Drive:
         As many as take half a core's share of what is left: long batches first, short ones at the
         end, when the others wait for the last.
         """
-        per_second = self.workers.speed.get(batch.engine, SPEED)
+        per_second = self.workers.speed.get((batch.engine, batch.device), SPEED)
         share = self.left / per_second / (AHEAD * self.workers.jobs)
         seconds = min(LONGEST, max(SHORTEST, share))
         each = batch.cost / len(batch.specs)
@@ -150,6 +156,7 @@ class Drive:
         order = self.order | {
             "batch": number,
             "engine": batch.engine,
+            "device": batch.device,
             "parents": batch.parents,
             "cells": travel.write_specs(batch.specs),
             "keys": travel.digest_of(batch.specs),
@@ -161,10 +168,9 @@ class Drive:
             order,
             key=f"petridish-{self.workers.session[:8]}-{number}",
             pure=False,
-            workers=others or None,
-            allow_other_workers=bool(others),  # if they leave
+            workers=others or None,  # else an idle one on which it failed would take it again
         )
-        self.under_way[future] = _Sent(batch, number, kills)
+        self.under_way[future] = _Sent(batch, number, kills, frozenset(others))
         future.add_done_callback(self.ended.put)
 
     def _receive(self) -> None:
@@ -190,9 +196,25 @@ class Drive:
                 sent = self.under_way.pop(future)  # by someone else, in Dask's dashboard
                 self._put(sent.batch, claimed=True, kills=sent.kills)
         self.workers.check_scheduler()
+        self._free_the_bound()
         if time.monotonic() - self.kept > KEEP_SECONDS:
             self._keep()
         self.work.report(News())
+
+    def _free_the_bound(self) -> None:
+        """Send batches anew that wait for workers which have left."""
+        bound = {future: sent for future, sent in self.under_way.items() if sent.only}
+        if not bound or time.monotonic() - self.looked < LOOK_SECONDS:
+            return
+        self.looked = time.monotonic()
+        here = self.client.nthreads().keys()
+        gone = [future for future, sent in bound.items() if not sent.only & here]
+        if gone:
+            self.client.cancel(gone)
+        for future in gone:
+            sent = self.under_way.pop(future)
+            self._report(sent, 0.0, 0)
+            self._put(sent.batch, claimed=True, kills=sent.kills)
 
     def _hear(self) -> None:
         """Report the progress of batches that are under way."""
@@ -218,18 +240,25 @@ class Drive:
             self._take_ended(sent, result)
         elif state == "refused":
             raise UserError(result["message"])
+        elif state == "no device":
+            raise UserError(f"The worker {result['worker']} lacks a device. {result['message']}")
         elif state == "fault":
             raise RuntimeError(f"{result['message']} on {result['worker']}\n{result['traceback']}")
+        elif state == "failed":
+            reason = f"it failed by {result['message']} on {result['worker']}"
+            self._retry(sent, reason, result["worker"], MEND)
         else:
-            self._retry(sent, f"{result['message']} on {result['worker']}", result["worker"])
+            reason = f"its process {result['message']} on {result['worker']}"
+            self._retry(sent, reason, result["worker"])
 
     def _take_ended(self, sent: _Sent, result: dict[str, Any]) -> None:
         batch = sent.batch
         share = result["done"] / len(batch.specs)
         if result["seconds"] > 0 and share == 1:
             measured = max(1.0, batch.cost / result["seconds"])
-            before = self.workers.speed.get(batch.engine, measured)
-            self.workers.speed[batch.engine] = (before + measured) / 2
+            where = batch.engine, batch.device
+            before = self.workers.speed.get(where, measured)
+            self.workers.speed[where] = (before + measured) / 2
         for key, weights in result["weights"].items():
             self.work.store.weights.write(key, unpacked(weights))
         tables = [pl.read_parquet(io.BytesIO(table)) for table in result["tables"]]
@@ -247,7 +276,7 @@ class Drive:
 
     def _take_error(self, sent: _Sent, error: BaseException | None) -> None:
         if isinstance(error, KilledWorker):  # Dask has tried it on several, for whatever reason
-            self._retry(sent, "was lost several times, with its worker", "")
+            self._retry(sent, "its process was lost several times, with its worker", "")
         elif isinstance(error, ImportError):
             raise UserError(
                 f"A worker cannot use petridish ({error}). Install petridish[cluster] there."
@@ -255,7 +284,7 @@ class Drive:
         elif error is not None:
             raise error
 
-    def _retry(self, sent: _Sent, reason: str, worker: str) -> None:
+    def _retry(self, sent: _Sent, reason: str, worker: str, advice: str = MORE_MEMORY) -> None:
         """Send a batch again that killed its process: in halves, until it is one run.
 
         Then it goes to other workers, if there are any: the fault may be this one's, such as a full
@@ -273,9 +302,8 @@ class Drive:
             self.work.set_aside(
                 spec,
                 f"The run {run_key(spec)[:8]} (seed {spec.seed}) of {describe(spec.model)} on "
-                f"{describe(spec.task)} was tried {KILLS} times; the last time its process "
-                f"{reason}. Give workers more memory, or try it with --executor inline; then give "
-                "the same command again.",
+                f"{describe(spec.task)} was tried {KILLS} times; the last time {reason}. "
+                f"{advice}; then give the same command again.",
             )
 
     def _show(self, text: str) -> None:
