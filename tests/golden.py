@@ -214,7 +214,9 @@ def readings() -> dict[str, Any]:
     of_attention = {kind.name for kind in (BackAttention, AttentionMap, StrategyLoss)}
     of_attention |= {"successor_attention", "effective_positions", "token_spread"}
     of_cls = {kind.name for kind in (ClsAttention, ClsAttentionMap)}
-    of_minimal = ("even_odd", "peak_ratio", "position_share", "diagonal_share", "loss_by_position")
+    of_minimal = {"even_odd", "peak_ratio", "position_share", "diagonal_share"}
+    of_minimal |= {"loss_by_position", "key_matrix"}
+
     kinds = {"chains": of_attention, "cls": of_cls, "minimal": of_minimal}
     runs = {name: (run,) for run, names in kinds.items() for name in names}
     for name in INSTRUMENTS:

@@ -32,6 +32,7 @@ from petridish.training import (
     EffectivePositions,
     Evaluation,
     EvenOdd,
+    KeyMatrix,
     LossByPosition,
     MultiMargin,
     PeakRatio,
@@ -42,6 +43,7 @@ from petridish.training import (
     Training,
     load_engine,
 )
+from petridish.training.effective_positions import effective_positions
 from petridish.training.induction_heads import exact_one_back, successors
 from petridish.training.readings import Reading, Shared
 
@@ -58,7 +60,7 @@ MODELS: list[Any] = [
 OF_HEADS: list[Any] = [
     *(SuccessorAttention(n=5), EffectivePositions(size=4), EvenOdd(), TokenSpread(), PeakRatio())
 ]
-OF_MINIMAL: list[Any] = [PositionShare(), DiagonalShare(), LossByPosition()]
+OF_MINIMAL: list[Any] = [PositionShare(), DiagonalShare(), LossByPosition(), KeyMatrix()]
 
 
 def run_of(model: Any, task: MarkovChains = CHAINS, **changes: Any) -> RunSpec:
@@ -272,6 +274,42 @@ def test_what_positions_say() -> None:
     assert PeakRatio().read(reading) == pytest.approx(0, abs=1e-5)
 
 
+WITH_TABLES: list[Any] = [
+    AttentionOnly(4, 1, 2),
+    CausalTransformer(4, 1, 2),
+    CausalTransformer(4, norm=True),
+    CausalTransformer(4, 1, 2, coupling="key"),
+    PublishedInduction(2),
+    PublishedInduction(1, coupling="key"),
+]
+
+
+@pytest.mark.parametrize("model", WITH_TABLES, ids=describe)
+def test_effective_positions_are_the_attention_of_equal_tokens(model: Any) -> None:
+    """Where the other matrix is 0, a sequence of one token is attended to by distance as v̂ says."""
+    spec = run_of(model)
+    torch.manual_seed(1)
+    module = spec.model.build(spec.domain, 2).eval()
+    weights = dict(module.named_parameters())
+    idle = "key" if getattr(model, "coupling", "query") == "query" else "query"
+    with torch.no_grad():
+        for name, parameter in weights.items():
+            parameter.copy_(torch.randn(parameter.shape))
+            if name.startswith("norm"):
+                parameter.add_(1)
+        weights[f"attention1.{idle}.weight"].zero_()
+    now = {name: value.detach().numpy() for name, value in weights.items()}
+    reading = Reading(spec, 0, now, now, {}, Shared(spec))
+    found = effective_positions(reading)
+    seen: list[torch.Tensor] = []
+    part = module.get_submodule("attention1.pattern")
+    part.register_forward_hook(lambda _module, _given, shares: seen.append(shares))
+    with torch.no_grad():
+        module(torch.tensor([[0] * 12, [1] * 12]))
+    shares = seen[0] if seen[0].dim() == 3 else seen[0].mean(dim=1)  # over heads
+    np.testing.assert_allclose(found, shares[:, -1].flip(-1), atol=1e-5)
+
+
 def test_numbers_of_the_minimal_model() -> None:
     """By hand: even/odd of a zigzag and of a line, peaks, shares above those of equal entries."""
     spec = run_of(MinimalAttention())
@@ -292,6 +330,9 @@ def test_numbers_of_the_minimal_model() -> None:
         (0.75 - 1 / 12) * 12 / 11
     )
     assert read(DiagonalShare(), line) == 1
+    key = np.arange(4.0).reshape(2, 2)
+    now = {"positions": np.zeros(12), "key": key}
+    assert np.array_equal(KeyMatrix().read(Reading(spec, 0, now, now, {}, Shared(spec))), key)
     assert read(DiagonalShare(), line, ((2.0, 1.0), (-1.0, 2.0))) == pytest.approx(1 / 3)
     assert read(DiagonalShare(), line, ((0.0, 0.0), (0.0, 0.0))) == 0
 
@@ -368,9 +409,9 @@ REFUSED: list[tuple[Any, str]] = [
         "TokenSpread: layer=3, and the model attention_only(4) has 2. Lower layer.",
     ),
     (
-        lambda: EvenOdd().check(run_of(CausalTransformer(4))),
-        "EvenOdd: the model causal_transformer(4) has no relative positions that it can read. Use "
-        "attention_only or minimal_attention.",
+        lambda: EvenOdd().check(run_of(CausalTransformer(4, positions="absolute"))),
+        "EvenOdd: the model causal_transformer(4, 2, 1, absolute) has no relative positions that "
+        "it can read. Use attention_only or minimal_attention.",
     ),
 ]
 

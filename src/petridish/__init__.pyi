@@ -199,6 +199,7 @@ from petridish.training import (
     LinearProbe as LinearProbe,
     Logistic as Logistic,
     Loss as Loss,
+    KeyMatrix as KeyMatrix,
     LossByPosition as LossByPosition,
     MeanLoss as MeanLoss,
     MeanOfExamples as MeanOfExamples,

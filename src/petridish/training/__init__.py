@@ -4,6 +4,12 @@ from petridish.training.acceptance import ACCEPTS, Accepts, OneHypothesis
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.chains import Ended, Needs, StartsFromRuns, ended, parents_of
 from petridish.training.cls_attention import ClsAttention, ClsAttentionMap
+from petridish.training.effective_positions import (
+    EffectivePositions,
+    EvenOdd,
+    PeakRatio,
+    TokenSpread,
+)
 from petridish.training.engines.base import (
     ENGINES,
     Engine,
@@ -15,13 +21,10 @@ from petridish.training.engines.base import (
 from petridish.training.greedy import Greedy, frozen_below, random_features
 from petridish.training.induction_heads import (
     DiagonalShare,
-    EffectivePositions,
-    EvenOdd,
+    KeyMatrix,
     LossByPosition,
-    PeakRatio,
     PositionShare,
     SuccessorAttention,
-    TokenSpread,
 )
 from petridish.training.instruments import (
     INSTRUMENTS,
@@ -147,6 +150,7 @@ __all__ = [
     "Hinge",
     "Instrument",
     "IrrelevantWeight",
+    "KeyMatrix",
     "LargestClass",
     "LinearProbe",
     "Logistic",

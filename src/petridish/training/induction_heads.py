@@ -1,13 +1,11 @@
-"""Instruments for induction heads: what the second layer attends to, and relative positions.
+"""Instruments for induction heads: what the second layer attends to, the minimal model's weights.
 
-Models with relative positions are `AttentionOnly` (v of each layer, seen through queries) and
-`MinimalAttention` (v itself) [TH (8.5), (8.8)].
+`effective_positions` has those for relative positions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 
 from petridish.choices import describe
 from petridish.errors import UserError, check_whole, require
-from petridish.models import AttentionOnly, MinimalAttention
+from petridish.models import MinimalAttention
 from petridish.tasks import HasStrategies
 from petridish.tasks.domain import Tokens
 from petridish.training.attention import TRUTH, attention
@@ -126,149 +124,6 @@ class SuccessorAttention(Instrument):
         return float(((mass - chance)[there] / (1 - chance[there])).mean())
 
 
-def effective_positions(reading: Reading, layer: int = 1) -> Floats:
-    """Return what relative positions say of each distance, shape (token, distance).
-
-    Of the minimal model v itself, the same for each token. Of attention, softmax over j of
-    e_x W_Q v_jᵀ/√d, the mean over heads: the attention of a token x if keys were 0. The paper
-    writes W_K, where (8.5) has positions meet the queries.
-    """
-    now, model = reading.now, reading.spec.model
-    if isinstance(model, MinimalAttention):
-        inputs = reading.spec.domain.inputs
-        assert isinstance(inputs, Tokens), "the model refuses other inputs"
-        return np.tile(np.asarray(now["positions"], np.float64), (inputs.vocabulary, 1))
-    assert isinstance(model, AttentionOnly), "the instrument was checked"
-    tokens = np.asarray(now["tokens"], np.float64)  # (d, token)
-    query = np.asarray(now[f"attention{layer}.query.weight"], np.float64)  # (head · d, d)
-    positions = np.asarray(now[f"attention{layer}.positions"], np.float64)  # (head · d, distance)
-    found = []
-    for head in range(model.heads):
-        part = slice(head * model.d, (head + 1) * model.d)
-        scores = (query[part] @ tokens).T @ positions[part] / sqrt(model.d)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        found.append(shares / shares.sum(axis=1, keepdims=True))
-    mean: Floats = np.mean(found, axis=0)
-    return mean
-
-
-@dataclass(frozen=True)
-class _OfPositions(Instrument):
-    """A reading of relative positions."""
-
-    layer: int = 1
-
-    def __post_init__(self) -> None:
-        check_whole(type(self).__name__, 1, layer=self.layer)
-
-    def check(self, spec: RunSpec) -> None:
-        """Refuse models without relative positions, and layers that they lack."""
-        known = isinstance(spec.model, AttentionOnly | MinimalAttention)
-        require(
-            known,
-            f"{type(self).__name__}: the model {describe(spec.model)} has no relative positions "
-            "that it can read. Use attention_only or minimal_attention.",
-        )
-        most = spec.model.layers if isinstance(spec.model, AttentionOnly) else 1
-        require(
-            self.layer <= most,
-            f"{type(self).__name__}: layer={self.layer}, and the model {describe(spec.model)} has "
-            f"{most}. Lower layer.",
-        )
-
-
-@dataclass(frozen=True)
-class EffectivePositions(_OfPositions):
-    """v̂, the mean over tokens: an array of the first `size` distances, the token itself first."""
-
-    name: ClassVar[str] = "effective_positions"
-
-    size: int = 12
-    at: tuple[int, ...] | None = None
-
-    @property
-    def label(self) -> str:
-        """`attention1_positions`."""
-        return f"attention{self.layer}_positions"
-
-    def read(self, reading: Reading) -> NDArray[Any]:
-        """Return the mean."""
-        mean: Floats = effective_positions(reading, self.layer).mean(axis=0)[: self.size]
-        return mean
-
-
-@dataclass(frozen=True)
-class EvenOdd(_OfPositions):
-    """How far even entries of v̂ exceed odd ones: an odd number of tokens back, against an even one.
-
-    (S₊ − S₋) / (|S₊| + |S₋|) with S₊ = v̂_4 + v̂_6 + v̂_8 and S₋ = (v̂_3 + v̂_9)/2 + v̂_5 + v̂_7, so
-    that a straight line gives 0: v̂_1, the token itself, and v̂_2, the one before, are left out. 0
-    where all are 0.
-    """
-
-    name: ClassVar[str] = "even_odd"
-
-    @property
-    def label(self) -> str:
-        """`attention1_even_odd`."""
-        return f"attention{self.layer}_even_odd"
-
-    def check(self, spec: RunSpec) -> None:
-        """Refuse short sequences too."""
-        super().check(spec)
-        _check_distances(type(self).__name__, spec, 9)
-
-    def read(self, reading: Reading) -> float:
-        """Return the contrast."""
-        v = effective_positions(reading, self.layer).mean(axis=0)
-        even, odd = v[3] + v[5] + v[7], (v[2] + v[8]) / 2 + v[4] + v[6]
-        size = abs(even) + abs(odd)
-        return float((even - odd) / size) if size > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class PeakRatio(_OfPositions):
-    """How far v̂_4 stands above its neighbours, over how far v̂_2 does; 0 where v̂_2 does not.
-
-    v̂_j − (v̂_{j−1} + v̂_{j+1})/2 for j = 4 and j = 2.
-    """
-
-    name: ClassVar[str] = "peak_ratio"
-
-    @property
-    def label(self) -> str:
-        """`attention1_peak_ratio`."""
-        return f"attention{self.layer}_peak_ratio"
-
-    def check(self, spec: RunSpec) -> None:
-        """Refuse short sequences too."""
-        super().check(spec)
-        _check_distances(type(self).__name__, spec, 5)
-
-    def read(self, reading: Reading) -> float:
-        """Return the ratio."""
-        v = effective_positions(reading, self.layer).mean(axis=0)
-        second, fourth = (v[j - 1] - (v[j - 2] + v[j]) / 2 for j in (2, 4))
-        return float(fourth / second) if second > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class TokenSpread(_OfPositions):
-    """How much v̂ depends on the token: the largest total variation between two tokens' v̂."""
-
-    name: ClassVar[str] = "token_spread"
-
-    @property
-    def label(self) -> str:
-        """`attention1_token_spread`."""
-        return f"attention{self.layer}_token_spread"
-
-    def read(self, reading: Reading) -> float:
-        """Return the distance: 0 where all tokens agree, 1 where two share nothing."""
-        v = effective_positions(reading, self.layer)
-        return float(np.abs(v[:, None] - v[None]).sum(axis=-1).max() / 2)
-
-
 @dataclass(frozen=True)
 class PositionShare(Instrument):
     """The share of one entry in Σ|v| of the minimal model, above that of even entries.
@@ -327,18 +182,37 @@ class DiagonalShare(Instrument):
         return _above_even(float(np.trace(sizes)), float(sizes.sum()), 1 / len(sizes))
 
 
+@dataclass(frozen=True)
+class KeyMatrix(Instrument):
+    """W_k of the minimal model, kept as an array (k, k): row x is what a token x asks for.
+
+    Attributes
+    ----------
+    at : tuple of int, optional
+        Steps at which it is read, if not at every evaluation.
+    """
+
+    name: ClassVar[str] = "key_matrix"
+
+    at: tuple[int, ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """`key_matrix`."""
+        return "key_matrix"
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse other models."""
+        _check_minimal(type(self).__name__, spec)
+
+    def read(self, reading: Reading) -> NDArray[Any]:
+        """Return the matrix."""
+        return np.array(reading.now["key"])
+
+
 def _above_even(part: float, whole: float, chance: float) -> float:
     share = part / whole if whole > 0 else chance
     return (share - chance) / (1 - chance)
-
-
-def _check_distances(owner: str, spec: RunSpec, least: int) -> None:
-    length = spec.domain.input_shape[0]
-    require(
-        length >= least,
-        f"{owner}: it reads {least} distances, and the task {describe(spec.task)} has sequences of "
-        f"{length} tokens. Give longer ones.",
-    )
 
 
 def _check_minimal(owner: str, spec: RunSpec) -> None:

@@ -18,15 +18,18 @@ from petridish.tasks import Finite, GroupProduct, HasDirections
 from petridish.tasks.base import OnSupport
 from petridish.training.attention import AttentionMap, BackAttention, StrategyLoss
 from petridish.training.cls_attention import ClsAttention, ClsAttentionMap
-from petridish.training.induction_heads import (
-    DiagonalShare,
+from petridish.training.effective_positions import (
     EffectivePositions,
     EvenOdd,
-    LossByPosition,
     PeakRatio,
+    TokenSpread,
+)
+from petridish.training.induction_heads import (
+    DiagonalShare,
+    KeyMatrix,
+    LossByPosition,
     PositionShare,
     SuccessorAttention,
-    TokenSpread,
 )
 from petridish.training.numerics import with_floats
 from petridish.training.population_gradient import (
@@ -354,7 +357,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
         FilterWeights,
         *(BackAttention, AttentionMap, StrategyLoss, ClsAttention, ClsAttentionMap),
         *(SuccessorAttention, EffectivePositions, EvenOdd, TokenSpread, PositionShare),
-        *(DiagonalShare, LossByPosition, PeakRatio),
+        *(DiagonalShare, LossByPosition, PeakRatio, KeyMatrix),
     )
 }
 

@@ -10,6 +10,7 @@ from petridish.chapters.induction.figures import (
     MOST_RUNS,
     legend,
     line,
+    rows_of,
     runs_with,
     settings_of,
 )
@@ -45,8 +46,7 @@ def level(panel: Any, runs: list[dict[str, Any]], strategy: str, colour: str) ->
 def minimal_model(table: pl.DataFrame, title: str) -> Figure:
     """Draw the minimal model's loss, distances, and what its weights become [TH Fig. 8.3, 8.4b]."""
     columns = ("curve.step", "curve.test_kl_truth", "curve.key_diagonal_share")
-    arms = [(name, part) for name, part in settings_of(table) if name != "transformer"]
-    rows = [(name, runs_with(part, columns)) for name, part in arms]
+    rows = rows_of(table, columns)
     note = (
         f"{runs_made(table)}. {NOTE} Shares are above those of equal entries; of v_2 three times."
     )

@@ -51,6 +51,17 @@ def settings_of(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return arms[:MOST_ROWS]
 
 
+def rows_of(
+    table: pl.DataFrame, columns: tuple[str, ...]
+) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Return the first runs of each arm that kept these columns, under its name."""
+    arms = settings_of(table)
+    if len(arms) > 1 and {*columns} <= {*table.columns}:
+        kept = [(name, part) for name, part in arms if not part.drop_nulls(columns).is_empty()]
+        arms = kept or arms
+    return [(name, runs_with(part, columns)) for name, part in arms]
+
+
 @reads("curve.step", *(f"curve.{name}" for name in NAMES))
 def phases(table: pl.DataFrame, title: str) -> Figure:
     """Draw losses on three samples, distances to strategies, and attention [TH Fig. 8.3, E.6]."""
@@ -137,7 +148,7 @@ def attention_maps(table: pl.DataFrame, title: str) -> Figure:
 def positions(table: pl.DataFrame, title: str) -> Figure:
     """Draw v̂ of one run of each setting by distance, at four losses [TH Fig. 8.3 middle, E.7]."""
     columns = ("curve.step", "curve.test_kl_truth", "array.attention1_positions")
-    rows = [(name, runs_with(part, columns)[0]) for name, part in settings_of(table)]
+    rows = [(name, runs[0]) for name, runs in rows_of(table, columns)]
     note = "The first seed. Times by the loss: shares of its way from start to end. Odd numbers of "
     note = f"{runs_made(table)}. {note}tokens back are filled."
     with framed(title, note, (11, 1.0 + 2.2 * len(rows)), len(rows), len(WAYS)) as (figure, axes):

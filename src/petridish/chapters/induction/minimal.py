@@ -13,6 +13,7 @@ from petridish.chapters.induction.plateaus import (
     HalfOfOwn,
     TimeNearUnigram,
 )
+from petridish.chapters.induction.weight_figures import first_steps, minimal_weights
 from petridish.experiment import Experiment
 from petridish.models import ByName, Constant, MinimalAttention
 from petridish.rules import Claim, Each, Over, PairedBySeed, Rule
@@ -30,6 +31,8 @@ from petridish.training import (
     Evaluation,
     EvenOdd,
     Held,
+    KeyMatrix,
+    MultiMargin,
     PeakRatio,
     PositionShare,
     RunSpec,
@@ -38,6 +41,7 @@ from petridish.training import (
 )
 
 RATE, START = 2e-3, 0.02  # App. E.2; Fig. E.1 and an early file of the published code
+LEMMA_RATE = 0.03  # Fig. E.1, E.2
 RATIO_AT = 200  # steps after which v_4 is compared with v_2
 
 
@@ -92,6 +96,7 @@ def minimal(
                 EvenOdd(),
                 PeakRatio(),
                 EffectivePositions(),
+                KeyMatrix(),
             ),
         ),
     )
@@ -109,6 +114,37 @@ def several(*, length: int, steps: int, every: int, seeds: int, n_test: int) -> 
     }
 
 
+def two_steps(*, length: int, seeds: int, batch: int) -> Sweep:
+    """Sweep two large steps on the margin loss from the constant start [TH Fig. E.1, E.2].
+
+    c = 0.02, η = 0.03 and 10 000 sequences a step are the figures'. Outputs stay below 10, and Δ
+    is so large that no term of (8.7) is 0.
+    """
+    base = RunSpec(
+        task=MarkovChains(2, length),
+        data=Data(n_test=64),
+        model=MinimalAttention(),
+        init=Constant(START),
+        training=Training(
+            loss=MultiMargin(100.0),
+            optimiser=SGD(),
+            learning_rate=LEMMA_RATE,
+            weight_decay=0.0,
+            batch_size=batch,
+            steps=2,
+            target_error=None,
+        ),
+        evaluation=Evaluation(
+            every=1,
+            curves=True,
+            fitted_error=None,
+            instruments=(EffectivePositions(size=length), KeyMatrix()),
+        ),
+    )
+    return Sweep(base, {"seed": range(seeds)})
+
+
+LEMMA = {"two steps": two_steps(length=100, seeds=3, batch=10_000)}
 LARGE = several(length=100, steps=2_000, every=20, seeds=12, n_test=512)
 FIGURES = ("minimal", "minimal, k = 3")
 ALONE = Each(("arm",), only={"arm": FIGURES})
@@ -120,13 +156,15 @@ MINIMAL = Experiment(
         "smoke": Arms(
             {
                 **several(length=24, steps=300, every=20, seeds=2, n_test=128),
+                "two steps": two_steps(length=24, seeds=2, batch=512),
                 "transformer": chains(2, 24, rate=3e-3, steps=100, every=20, seeds=2, n_test=128),
             }
         ),
-        "laptop": Arms({**LARGE, "transformer": LAPTOP["k = 2"]}),
+        "laptop": Arms({**LARGE, **LEMMA, "transformer": LAPTOP["k = 2"]}),
         "paper": Arms(
             {
                 **several(length=100, steps=10_000, every=50, seeds=20, n_test=768),
+                **LEMMA,
                 "transformer": LAPTOP["k = 2"],
             }
         ),
@@ -231,5 +269,10 @@ MINIMAL = Experiment(
             kind="ours",
         ),
     ),
-    figures={"minimal": minimal_model, "positions": positions},
+    figures={
+        "minimal": minimal_model,
+        "positions": positions,
+        "weights": minimal_weights,
+        "first-steps": first_steps,
+    },
 )

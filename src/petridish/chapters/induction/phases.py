@@ -200,7 +200,7 @@ PHASES = Experiment(
             "TH §8.3.1, Remark 8.1",
             Rule(
                 GapAtEnd("bayes"),
-                Each(("task.k",), only={"task.k": (2, 3)}),
+                Each(("arm",), only={"task.k": (2, 3)}),
                 Median(),
                 below=0.25,
             ),
