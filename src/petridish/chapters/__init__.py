@@ -18,6 +18,7 @@ from petridish.chapters.induction.distributions import MIXTURES
 from petridish.chapters.induction.minimal import MINIMAL
 from petridish.chapters.induction.orders import NGRAMS, ONE_LAYER
 from petridish.chapters.induction.phases import LAYERS, PHASES
+from petridish.chapters.induction.second_drop import SECOND_DROP
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
@@ -58,7 +59,7 @@ INPUTS = (
     *(VARIED, FILTERS, OTHER_IMAGES),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
-INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER)
+INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER, SECOND_DROP)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.id: experiment
     for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *INDUCTION, *VARIABLES)

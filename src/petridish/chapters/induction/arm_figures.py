@@ -14,6 +14,7 @@ from petridish.chapters.induction.figures import (
     runs_with,
     settings_of,
 )
+from petridish.chapters.induction.measures import OF_GAP, GapTime
 from petridish.figures.panels import framed, runs_made
 from petridish.figures.style import BLUE, GREEN, GREY, HUES, INK, ORANGE
 from petridish.rules.columns import reads
@@ -150,3 +151,48 @@ def losses_of_arms(table: pl.DataFrame, title: str) -> Figure:
             panel.set_ylim(bottom=0)
         panels[0].set_ylabel("KL(truth ‖ network), nats, last token")
     return figure
+
+
+SIZES = {
+    "states": "task.k",
+    "length": "task.length",
+    "dimension": "model.d",
+    "heads": "model.heads",
+    "rate": "training.learning_rate",
+}
+
+
+@reads(*OF_GAP, *SIZES.values(), "init")
+def drop_times(table: pl.DataFrame, title: str) -> Figure:
+    """Draw the time of the second drop against each size, and of each start; one dot per run."""
+    from petridish.sweeps.arms import by_arm
+
+    apart = by_arm(table)
+    note = f"{runs_made(table)}; one dot per run, lines through medians, τ in steps. Runs without a"
+    note += " second drop are left out."
+    with framed(title, note, (10.5, 6), 2, 3) as (figure, axes):
+        for panel, (arm, column) in zip(axes.ravel(), SIZES.items(), strict=False):
+            part = apart.filter(apart["arm"] == arm)
+            _times(panel, part[column].cast(float).to_numpy(), GapTime(0.5).of(part), arm)
+            panel.set(xscale="log", xlabel=arm)
+        part = apart.filter(apart["arm"] == "starts")
+        names = part["init"].to_list()
+        order = sorted(set(names))
+        panel = axes[-1, -1]
+        places = np.array([order.index(name) for name in names], float)
+        _times(panel, places, GapTime(0.5).of(part), "starts")
+        panel.set_xlabel("initial weights")
+        axes[0, 0].set_ylabel("second drop, τ")
+        axes[1, 0].set_ylabel("second drop, τ")
+    return figure
+
+
+def _times(panel: Any, x: Any, times: Any, name: str) -> None:
+    """Draw times of runs over a field, and a line through the medians."""
+    there = np.isfinite(times)
+    panel.plot(x[there], times[there], "o", color=BLUE, ms=3, alpha=0.5)
+    known = np.unique(x[there])
+    middle = [float(np.median(times[there & (x == value)])) for value in known]
+    panel.plot(known, middle, color=INK, lw=1)
+    panel.set_yscale("log")
+    panel.set_title(name, loc="left")
