@@ -52,6 +52,7 @@ OURS = {
     "IH-3": {"ratio", "near", "doubly"},
     "IH-4": {"half-steps", "extra-doubly"},
     "IH-5": {"near"},
+    "IH-7": {"states", "length", "dimension", "heads", "rate", "spread", "start", "foretold"},
     "VC-1": {"T", "L"},
     "VC-2": {"above", "below", "U", "I"},
     "VC-3": {"P", "20", "50"},

@@ -11,6 +11,13 @@ import polars as pl
 import pytest
 
 from petridish.chapters import EXPERIMENTS
+from petridish.chapters.induction.drop_rules import (
+    DROP,
+    Early,
+    Exponent,
+    Foretells,
+    StartExplains,
+)
 from petridish.chapters.induction.figures import attention_maps, phases, positions
 from petridish.chapters.induction.measures import (
     AtGap,
@@ -168,7 +175,7 @@ def test_every_claim_is_judged(runs: pl.DataFrame) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [f"IH-{number}" for number in range(2, 7)])
+@pytest.mark.parametrize("name", [f"IH-{number}" for number in range(2, 8)])
 def test_every_experiment_runs_and_is_judged(name: str, smoke_store: SmokeStore) -> None:
     """At smoke scale every rule finds its columns and runs, and every figure is drawn."""
     experiment = EXPERIMENTS[name]
@@ -272,3 +279,65 @@ def test_figures_need_the_curves_of_ih(runs: pl.DataFrame) -> None:
         assert str(refused.value) == (
             "These runs kept no curves of strategies and attention: draw those of IH-1."
         )
+
+
+def drops(times: list[float | None], **columns: Any) -> pl.DataFrame:
+    """Return runs of 100 steps whose second drop comes at these times, if at all."""
+    steps = list(range(101))
+    losses: list[list[float] | None] = [
+        [3.0 if time is None or step < time else 1.0 for step in steps] for time in times
+    ]
+    table = gap_table(losses).with_columns(pl.Series("curve.step", [steps] * len(times)))
+    kept = pl.Series("curve.test_kl_of_unigram", [[3.0] * 101] * len(times))
+    other = pl.Series("curve.test_kl_of_bigram", [[1.0] * 101] * len(times))
+    return table.with_columns(kept, other, *(pl.Series(n, v) for n, v in columns.items()))
+
+
+def test_exponents_seed_by_seed() -> None:
+    """Times 4 k and k² of k = 2, 4, 8 have the exponents 1 and 2; a late seed could have any."""
+    times = [8, 4, 90, 16, 16, 95, 32, 64, None]
+    table = drops(times, seed=[0, 1, 2] * 3, **{"task.k": [2] * 3 + [4] * 3 + [8] * 3})
+    (group,) = Exponent("task.k").groups(table, DROP)
+
+    np.testing.assert_allclose(group.values.low[0], [1, 2, -math.inf])
+    np.testing.assert_allclose(group.values.high[0], [1, 2, math.inf])
+
+
+def test_early_drops_are_those_before_half_of_their_own_median() -> None:
+    """The median of 10, 40 and 50 is 40: one of three is early; a run without a drop is not."""
+    table = drops([10, 40, 50, 5, 6, None], **{"task.k": [2, 2, 2, 3, 3, 3]})
+
+    assert Early().of(table).tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_how_much_the_start_explains() -> None:
+    """All of it where runs from one start drop at one time; fewer than five starts say nothing."""
+    times = [t + s for t in (5, 10, 20, 40, 80, 90) for s in (0, 0, 1)]
+    inits = [f"start {place // 3}" for place in range(18)]
+    arms = [["starts"]] * 18
+    table = drops(times, init=inits, arms=arms, **{"evaluation.every": [1] * 18})
+    found = StartExplains("starts").judge(table, 0.05)
+
+    assert found.judgement.value == "supported"
+    assert found.estimate > 0.95
+    assert StartExplains("starts").judge(table.head(9), 0.05).remark == (
+        "needs 5 starts with two seeds of each"
+    )
+    assert StartExplains("others").judge(table, 0.05).remark == (
+        "There is no arm called 'others' among these runs."
+    )
+
+
+def test_a_curve_that_foretells_the_drop() -> None:
+    """Higher where the drop is sooner, at half of the median time: a correlation of 1; else −1."""
+    times = list(range(40, 60))
+    arms = [["k = 2"]] * 20
+    rising = [[step / time for step in range(101)] for time in times]
+    falling = [[-step / time for step in range(101)] for time in times]
+    rule = Foretells("hint", ("k = 2",))
+    found = rule.judge(drops(times, arms=arms, **{"curve.hint": rising}), 0.05)
+    other = rule.judge(drops(times, arms=arms, **{"curve.hint": falling}), 0.05)
+
+    assert (found.judgement.value, found.estimate) == ("supported", pytest.approx(1))
+    assert (other.judgement.value, other.estimate) == ("contradicted", pytest.approx(-1))
+    assert "20 runs at step 24" in found.remark
