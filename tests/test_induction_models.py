@@ -330,8 +330,8 @@ def test_numbers_of_the_minimal_model() -> None:
         (0.75 - 1 / 12) * 12 / 11
     )
     assert read(DiagonalShare(), line) == 1
-    key = np.arange(4.0).reshape(2, 2)
-    now = {"positions": np.zeros(12), "key": key}
+    key = np.arange(4, dtype=np.float32).reshape(2, 2)
+    now = {"positions": np.zeros(12, np.float32), "key": key}
     assert np.array_equal(KeyMatrix().read(Reading(spec, 0, now, now, {}, Shared(spec))), key)
     assert read(DiagonalShare(), line, ((2.0, 1.0), (-1.0, 2.0))) == pytest.approx(1 / 3)
     assert read(DiagonalShare(), line, ((0.0, 0.0), (0.0, 0.0))) == 0
