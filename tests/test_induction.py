@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -281,7 +282,7 @@ def test_figures_need_the_curves_of_ih(runs: pl.DataFrame) -> None:
         )
 
 
-def drops(times: list[float | None], **columns: Any) -> pl.DataFrame:
+def drops(times: Sequence[float | None], **columns: Any) -> pl.DataFrame:
     """Return runs of 100 steps whose second drop comes at these times, if at all."""
     steps = list(range(101))
     losses: list[list[float] | None] = [
@@ -338,6 +339,8 @@ def test_a_curve_that_foretells_the_drop() -> None:
     found = rule.judge(drops(times, arms=arms, **{"curve.hint": rising}), 0.05)
     other = rule.judge(drops(times, arms=arms, **{"curve.hint": falling}), 0.05)
 
-    assert (found.judgement.value, found.estimate) == ("supported", pytest.approx(1))
-    assert (other.judgement.value, other.estimate) == ("contradicted", pytest.approx(-1))
+    assert found.judgement.value == "supported"
+    assert found.estimate == pytest.approx(1)
+    assert other.judgement.value == "contradicted"
+    assert other.estimate == pytest.approx(-1)
     assert "20 runs at step 24" in found.remark
