@@ -173,26 +173,31 @@ def drop_times(table: pl.DataFrame, title: str) -> Figure:
     with framed(title, note, (10.5, 6), 2, 3) as (figure, axes):
         for panel, (arm, column) in zip(axes.ravel(), SIZES.items(), strict=False):
             part = apart.filter(apart["arm"] == arm)
-            _times(panel, part[column].cast(float).to_numpy(), GapTime(0.5).of(part), arm)
-            panel.set(xscale="log", xlabel=arm)
+            x = part[column].cast(float).to_numpy()
+            _times(panel, x, GapTime(0.5).of(part), arm, xscale="log")
+            panel.set_xlabel(arm)
         part = apart.filter(apart["arm"] == "starts")
         names = part["init"].to_list()
         order = sorted(set(names))
         panel = axes[-1, -1]
         places = np.array([order.index(name) for name in names], float)
-        _times(panel, places, GapTime(0.5).of(part), "starts")
+        _times(panel, places, GapTime(0.5).of(part), "starts", xscale="linear")
         panel.set_xlabel("initial weights")
         axes[0, 0].set_ylabel("second drop, τ")
         axes[1, 0].set_ylabel("second drop, τ")
     return figure
 
 
-def _times(panel: Any, x: Any, times: Any, name: str) -> None:
+def _times(panel: Any, x: Any, times: Any, name: str, *, xscale: str) -> None:
     """Draw times of runs over a field, and a line through the medians."""
     there = np.isfinite(times)
+    panel.set_title(name, loc="left")
+    if not there.any():  # a logarithmic axis needs a number
+        panel.set(xticks=[], yticks=[])
+        panel.text(0.5, 0.5, "no second drop", transform=panel.transAxes, ha="center", color=INK)
+        return
+    panel.set(xscale=xscale, yscale="log")
     panel.plot(x[there], times[there], "o", color=BLUE, ms=3, alpha=0.5)
     known = np.unique(x[there])
     middle = [float(np.median(times[there & (x == value)])) for value in known]
     panel.plot(known, middle, color=INK, lw=1)
-    panel.set_yscale("log")
-    panel.set_title(name, loc="left")
