@@ -214,10 +214,8 @@ def readings() -> dict[str, Any]:
     of_attention = {kind.name for kind in (BackAttention, AttentionMap, StrategyLoss)}
     of_attention |= {"successor_attention", "effective_positions", "token_spread"}
     of_cls = {kind.name for kind in (ClsAttention, ClsAttentionMap)}
-    of_minimal = {"even_odd", "peak_ratio", "position_share", "diagonal_share"}
-    of_minimal |= {"loss_by_position", "key_matrix"}
-
-    kinds = {"chains": of_attention, "cls": of_cls, "minimal": of_minimal}
+    of_minimal = {"even_odd", "peak_ratio", "position_share", "diagonal_share", "key_matrix"}
+    kinds = {"chains": of_attention, "cls": of_cls, "minimal": of_minimal | {"loss_by_position"}}
     runs = {name: (run,) for run, names in kinds.items() for name in names}
     for name in INSTRUMENTS:
         named = runs.get(name, ("model mlp(6)", "model polynet(3)", "group"))
