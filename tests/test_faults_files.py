@@ -90,8 +90,8 @@ CASES: dict[str, tuple[str, dict[str, str], str, str]] = {
         choice("    def n_outputs(self, domain):\n        return domain.outputs\n"),
         {"training": "Training(loss=Mine())"},
         "domain.outputs",
-        "{path}:{line}, in Mine.n_outputs: AttributeError: 'Domain' object has no attribute "
-        "'outputs'. Add --traceback to see how it was reached.",
+        "The loss mine failed in n_outputs at mine.py:{line}: AttributeError: 'Domain' object has "
+        "no attribute 'outputs'. It was given domain=Domain(Bits(8), Classes(2)).",
     ),
     "a loss that fails on a full batch": (
         choice(

@@ -191,7 +191,9 @@ def test_without_the_library_torch_takes_over_with_one_warning(
     )
 
 
-ELSEWHERE = ("attention", "cls_attention", "induction_heads", "weight_probes")
+ELSEWHERE = (
+    *("attention", "cls_attention", "effective_positions", "induction_heads", "weight_probes"),
+)
 """Modules of instruments of transformers and dictionaries, which have tests of their own."""
 
 
