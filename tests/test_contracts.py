@@ -95,7 +95,7 @@ from tests.own_parts import (
 )
 from tests.test_attention_instruments import OF_CHAINS
 from tests.test_cls_attention import OF_CLS
-from tests.test_induction_models import OF_HEADS, OF_MINIMAL
+from tests.test_induction_instruments import OF_HEADS, OF_MINIMAL
 from tests.test_models import ALL_INITS, ALL_MODELS, fits
 
 OURS: list[Any] = [
