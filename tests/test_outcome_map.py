@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from petridish.cli.figure import write_figures
+from petridish.errors import UserError
 from petridish.experiment import Experiment
 from petridish.figures.heat_map import success_heat_map
 from petridish.figures.outcome_map import MANY, MOST_PANELS, outcome_map
@@ -71,6 +72,16 @@ def test_a_panel_says_its_setting_and_a_cell_its_share_with_interval() -> None:
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts == ["50", "15–85"] * 6
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["100", "200", "∞"]
+
+
+def test_rows_and_colours_together_are_refused() -> None:
+    """Lines of several colours take the place of rows; the colours were dropped unsaid."""
+    with pytest.raises(UserError) as error:
+        drawn({**WIDTHS, **LEARNING_RATES}, rows="lr", colour="r")
+    assert str(error.value) == (
+        "rows='lr' and colour='r' were given, and lines of several colours take the place of "
+        "rows. Give one of them."
+    )
 
 
 def test_colours_are_lines_with_a_legend() -> None:

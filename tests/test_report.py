@@ -34,6 +34,13 @@ EXPERIMENT = Experiment(
 )
 '''
 
+BROKEN = """class Broken:
+    def judge(self, table, level):
+        raise KeyError("x")
+
+
+"""
+
 
 @pytest.fixture
 def store(smoke_store: SmokeStore, tmp_path: Path) -> Path:
@@ -103,6 +110,26 @@ def test_a_claim_of_ones_own_has_no_column_for_a_paper(
     assert "<h4>The paper</h4>" not in page
     assert '<p class="soft">mine; kind: ours</p>' in page
     assert [len(re.findall(f'<h2 id="{name}', page)) for name in ("mine", "PF-1")] == [1, 0]
+
+
+def test_a_fault_in_a_rule_leaves_the_rest_of_the_page(
+    inside: Command, store: Path, tmp_path: Path
+) -> None:
+    """The page says which line failed, and shows what else the store holds."""
+    broken = OWN.replace("RULE = ", "IGNORED = ").replace(
+        "EXPERIMENT = ", "RULE = Broken()\nEXPERIMENT = "
+    )
+    broken = broken.replace("BASE = ", BROKEN + "BASE = ")
+    (tmp_path / "mine.py").write_text(broken, encoding="utf-8")
+    for asked in (("PF-1", "--scale", "smoke"), ("mine.py",)):
+        inside("run", *asked, "--store", "s", "--executor", "inline")
+    assert inside("report", "--store", "s", "--out", "p.html").returncode == 0
+    page = html.unescape((tmp_path / "p.html").read_text(encoding="utf-8"))
+    line = broken[: broken.index("raise KeyError")].count("\n") + 1
+
+    said = f"mine: no claim is judged. The code failed at mine.py:{line}: KeyError: 'x'."
+    assert said in page
+    assert re.findall(r'<h2 id="(mine|PF-1)', page) == ["PF-1", "mine"]
 
 
 def test_without_notes_an_experiment_appears_once(

@@ -488,3 +488,13 @@ def test_runs_that_differ_in_seed_alone_are_priced_once(monkeypatch: pytest.Monk
     asked.clear()
     assert batches.total_cost(shared) == sum(map(one, specs))
     assert len(asked) == 4
+
+
+def test_an_axis_of_functions_is_refused() -> None:
+    """As in a model's field; it was a TypeError of the module json, after the call."""
+    with pytest.raises(UserError) as error:
+        Sweep(RunSpec(task=SparseParity(8, 2)), {"model.activation": (lambda z: z,)})
+    assert str(error.value) == (
+        "Sweep: the axis model.activation holds a value of the type function, which is no part of "
+        "a spec. Give numbers, text, None, frozen dataclasses, or tuples of them."
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.errors import UserError
 from petridish.figures.panels import hatch, tiles
 from petridish.figures.style import (
     BLUE,
@@ -49,6 +50,11 @@ def outcome_map(table: pl.DataFrame, title: str, **asked: Any) -> Figure:
     of what else varies, every value has its panel. What is `asked` are arguments of
     `outcome_table`: `rows`, `columns`, `panels`, `colour`, `value`, `best_over`, `best`, `first`.
     """
+    if asked.get("rows") is not None and asked.get("colour") is not None:
+        raise UserError(
+            f"rows={asked['rows']!r} and colour={asked['colour']!r} were given, and lines of "
+            "several colours take the place of rows. Give one of them."
+        )
     found = outcome_table(table, **asked)
     if found.frame["value"].is_nan().all():
         raise NothingToDraw(

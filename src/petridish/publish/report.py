@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from petridish.choices import own_frame, said_by
 from petridish.errors import UserError
 from petridish.experiment import Experiment
 from petridish.pages import Picture, picture, render, versions
@@ -113,21 +115,36 @@ def chapter_of(shown: Shown, runs: pl.DataFrame, store: Path) -> Chapter:
     """Judge, tabulate and draw the runs of one experiment, which a store holds."""
     experiment = shown.experiment
     label = ", ".join([shown.scale, *shown.settings])
-    pictures, missing = [], []
+    pictures: list[Picture] = []
+    missing: list[str] = []
     for name, draw in experiment.drawings(shown.sweep).items():
-        try:
+        with _noted(missing, f"{experiment.id}: {name} is not drawn."):
             drawn = draw(runs, experiment.headed(name, shown.scale, shown.settings))
             pictures.append(picture(drawn, _name(experiment.id, label, name)))
-        except UserError as reason:  # such as curves that were not kept
-            missing.append(f"{experiment.id}: {name} is not drawn. {reason}")
     tables = {}
     for name, tabulate in experiment.tables.items():
-        try:
+        with _noted(missing, f"{experiment.id}: {name} is not tabulated."):
             tables[name] = tabulate(runs)
-        except UserError as reason:
-            missing.append(f"{experiment.id}: {name} is not tabulated. {reason}")
-    verdicts = experiment.judge_shown(runs, store, shown.scale, shown.settings)
+    verdicts: list[Verdict] = []
+    with _noted(missing, f"{experiment.id}: no claim is judged."):
+        verdicts = experiment.judge_shown(runs, store, shown.scale, shown.settings)
     return Chapter(shown, runs, verdicts, pictures, tables, missing)
+
+
+@contextmanager
+def _noted(missing: list[str], what: str) -> Iterator[None]:
+    """Note why something is missing, and go on: the rest of the page does not depend on it.
+
+    Such as curves that were not kept, or a fault in a user's rule; a fault of petridish is raised.
+    """
+    try:
+        yield
+    except UserError as reason:
+        missing.append(f"{what} {reason}")
+    except Exception as error:
+        if own_frame(error) is None:
+            raise
+        missing.append(f"{what} The code failed{said_by(error)}.")
 
 
 EXPLORER = "explorer.html"  # the explorer's page as one file, beside a report

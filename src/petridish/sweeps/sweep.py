@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,11 +245,12 @@ def python_values(values: Sequence[Any], axis: str) -> Sequence[Any]:
         values = values.tolist()
     if isinstance(values, range):
         return values
-    arrays = (np.generic, np.ndarray)
+    others = (np.generic, np.ndarray, FunctionType)  # a function is refused
     values = tuple(values)
-    if not any(issubclass(kind, arrays) for kind in set(map(type, values))):
+    if not any(issubclass(kind, others) for kind in set(map(type, values))):
         return values
-    return tuple(as_value(v, "Sweep", "axes") if isinstance(v, arrays) else v for v in values)
+    name = f"the axis {axis}"
+    return tuple(as_value(v, "Sweep", name) if isinstance(v, others) else v for v in values)
 
 
 def paths(value: object, prefix: str = "") -> dict[str, Any]:
