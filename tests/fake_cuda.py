@@ -4,7 +4,9 @@
 
 The library (`tests/native/pretended_cuda.cpp`) is loaded before PyTorch, which then believes that
 there is a GPU; tensors on it have shapes and no numbers. So a step fails that mixes devices, that
-asks for a number, or that uses an operator which CUDA lacks.
+asks for a number, or that uses an operator which CUDA lacks. An evaluation fails too, unless it
+asks for its numbers in `training.devices.on_host`, which here returns some of the right shape:
+instruments and records read those, on the host, as they do beside a real device.
 """
 
 from __future__ import annotations
@@ -12,27 +14,50 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+from unittest.mock import patch
 
 if __name__ == "__main__" and len(sys.argv) > 1:
     ctypes.CDLL(sys.argv[1])
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from petridish.models import AttentionOnly
-from petridish.tasks import MarkovChains
-from petridish.training import CrossEntropy, Evaluation, RunSpec, Silent, load_engine
+from petridish.choices import describe
+from petridish.models import MLP, AttentionOnly, ClsTransformer, Homogeneous, MinimalAttention
+from petridish.tasks import BiasedAnd, Dictionary, GroupProduct, HiddenLabels, MarkovChains
+from petridish.testing import short_run
+from petridish.training import (
+    INSTRUMENTS,
+    CentreCosine,
+    CrossEntropy,
+    Evaluation,
+    Hinge,
+    Instrument,
+    Reading,
+    RunSpec,
+    Silent,
+    StrategyLoss,
+    load_engine,
+)
+from petridish.training import evaluator as evaluators
 from petridish.training.device_memory import without_numbers
-from petridish.training.devices import Device
+from petridish.training.devices import Device, with_numbers
+from petridish.training.engines import stack as stacks
 from petridish.training.engines.torch import TorchStack
 from petridish.training.evaluator import StackState
+from petridish.training.readings import Gauges
 
 GPU = Device("cuda:0", host=False)
 RUNS = 3
+READ: set[str] = set()  # the instruments that found a number in some case
 # Operators that PyTorch's page on `use_deterministic_algorithms` names as having no deterministic
 # form on CUDA.
 NOT_DETERMINISTIC = (
@@ -49,6 +74,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # nor here
         self.copies = 0
+        self.reading = False  # whether an instrument is at work
+        self.read: set[str] = set()  # the instruments that found a number
+        self.asked = False  # whether an evaluation is asking for numbers where it may
+        self.to_host = 0  # copies to the host that were made elsewhere
         self.names: set[str] = set()
 
     def __torch_dispatch__(
@@ -56,9 +85,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
     ) -> Any:
         """Look at an operation, and carry it out."""
         given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        name = func.overloadpacket.__name__
+        if self.reading and any(each.device.type == "cuda" for each in given):
+            raise AssertionError(f"an instrument gives {name} a tensor of the device")
         found = func(*args, **(kwargs or {}))
         made = [each for each in tree_leaves(found) if isinstance(each, torch.Tensor)]
-        name = func.overloadpacket.__name__
         if any(each.device.type == "cuda" for each in made):
             self.names.add(name)
         # A number of the host, such as a learning rate, goes along with the call.
@@ -69,7 +100,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
             if name not in ("_to_copy", "copy_"):
                 raise AssertionError(f"{name} takes tensors of both {' and '.join(sorted(kinds))}")
             self.copies += 1
+            self.to_host += not self.asked and all(each.device.type == "cpu" for each in made)
         return found
+
+    def on_host(self, tensor: Tensor) -> NDArray[Any]:
+        """Return positive numbers of a tensor's shape and type, in place of those it has not."""
+        self.asked = True
+        there = tensor.detach().cpu()
+        self.asked = False
+        numbers = np.random.default_rng(0).uniform(0.5, 1.5, tuple(there.shape))
+        exact = numbers if there.is_floating_point() else np.ones(numbers.shape)
+        return exact.astype(str(there.dtype).removeprefix("torch."))
 
 
 class Steps(Silent):
@@ -84,13 +125,32 @@ class Steps(Silent):
         self.copies.append(self.watch.copies)
 
 
+@contextmanager
+def asking(watch: Watch) -> Iterator[None]:
+    """Let evaluations have numbers of the host where they ask for them, and instruments read."""
+    read: Any = Gauges.read
+
+    def with_those(*given: Any) -> None:
+        watch.reading = True
+        with with_numbers():  # what an instrument makes of them lies on the host
+            read(*given)
+        watch.reading = False
+
+    with (
+        patch.object(stacks, "on_host", watch.on_host),
+        patch.object(evaluators, "on_host", watch.on_host),
+        patch.object(Gauges, "read", with_those),
+    ):
+        yield
+
+
 def steps(spec: RunSpec) -> Watch:
-    """Take three steps in one go, measure every metric, and let a run leave.
+    """Take three steps in one go, measure every metric, let a run leave, and end the others.
 
     The copies that are counted in the end are those of the last two steps.
     """
     specs = [replace(spec, seed=seed) for seed in range(RUNS)]
-    with without_numbers(), Watch() as entered:
+    with without_numbers(), Watch() as entered, asking(entered):
         watch: Watch = entered
         stack, noted = TorchStack(specs, GPU), Steps(watch)
         assert stack.advance(0, 3, noted) == 3
@@ -102,22 +162,50 @@ def steps(spec: RunSpec) -> Watch:
             assert {sums.device.type, counts.device.type} == {"cuda"}
         stack._keep([0, 2])
         stack.advance(3, 1, Silent())
+        ended = list(stack.evaluate(4))
+        if stack.specs:
+            ended += stack.evaluate(spec.training.steps)
+        assert [record.spec.seed for record in ended] == [0, 2]
+        for each in spec.evaluation.gauges:
+            curves = ended[0].curves
+            found: Any = curves.arrays.get(each.label) or curves.values[each.label]
+            if np.isfinite(found[-1]).any():
+                watch.read.add(each.name)
         watch.copies = noted.copies[-1] - noted.copies[0]
     return watch
 
 
 def problem(spec: RunSpec, *, ours: bool) -> str:
     """Return what is wrong with a run's steps on a device, nothing if all is well."""
-    bare = replace(spec.evaluation, instruments=(), weights=False)
-    spec = replace(spec, evaluation=bare)
     try:
         watch = steps(spec)
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     if watch.copies:
         return f"{watch.copies} copies in two steps"
+    if watch.to_host:
+        return f"{watch.to_host} copies to the host at an evaluation, beside those of on_host"
+    READ.update(watch.read)
     loose = [name for name in watch.names if any(part in name for part in NOT_DETERMINISTIC)]
     return f"not deterministic: {loose}" if ours and loose else ""
+
+
+@dataclass(frozen=True)
+class OfTheStack(Instrument):
+    """What no instrument may be: one that reads the outputs where the stack lies."""
+
+    name: ClassVar[str] = "of_the_stack"
+    outputs: ClassVar[list[Tensor]] = []
+
+    def read(self, reading: Reading) -> float:
+        """Return their sum."""
+        return float((self.outputs[-1] + torch.ones(1)).sum())
+
+
+def with_instruments(spec: RunSpec, *instruments: Instrument | str) -> RunSpec:
+    """Return a run that is read at every evaluation."""
+    evaluation = Evaluation(every=1, curves=True, weights=True, instruments=instruments)
+    return replace(spec, evaluation=evaluation)
 
 
 def faults() -> dict[str, Callable[[], str]]:
@@ -126,7 +214,11 @@ def faults() -> dict[str, Callable[[], str]]:
 
     spec = CONTRACTS["parity"]
 
-    def with_forward(change: Callable[[Any], Any]) -> str:
+    def noted(outputs: Tensor) -> Tensor:
+        OfTheStack.outputs.append(outputs)
+        return outputs
+
+    def with_forward(change: Callable[[Any], Any], spec: RunSpec = spec) -> str:
         kind: Any = type(spec.model)
         plain: Any = kind.forward
         kind.forward = lambda self, weights, x: change(plain(self, weights, x))
@@ -143,6 +235,12 @@ def faults() -> dict[str, Callable[[], str]]:
             lambda f: f + torch.ones(f.shape).to(f.device)
         ),
         "an operator without order": lambda: with_forward(lambda f: f.cumsum(1)),
+        "a copy in an evaluation": lambda: with_forward(
+            lambda f: f if torch.is_grad_enabled() else f.cpu().to(f.device)
+        ),
+        "a reading on the device": lambda: with_forward(
+            noted, with_instruments(spec, OfTheStack())
+        ),
     }
 
 
@@ -165,7 +263,40 @@ def cases() -> dict[str, tuple[RunSpec, bool]]:
         spec = CONTRACTS[run]
         evaluation = Evaluation(every=1, curves=True, metrics=(metric,))
         found[f"metric {metric} of {run}"] = (replace(spec, evaluation=evaluation), False)
-    return found
+    return found | {name: (spec, False) for name, spec in readings().items()}
+
+
+def readings() -> dict[str, RunSpec]:
+    """Return runs in which every instrument is read, each where it finds something."""
+    from tests.own_parts import Mixed
+    from tests.test_attention_instruments import OF_CHAINS
+    from tests.test_cls_attention import OF_CLS
+    from tests.test_contracts import OF_OTHERS
+    from tests.test_contracts import RUNS as CONTRACTS
+    from tests.test_induction_instruments import OF_HEADS, OF_MINIMAL
+    from tests.test_induction_models import run_of
+
+    usual = [INSTRUMENTS[name]() for name in sorted(set(INSTRUMENTS) - OF_OTHERS)]
+    margins = [INSTRUMENTS[n]() for n in ("open_margins", "pattern_gradient", "pattern_ratio")]
+    of_chains = [*OF_CHAINS, StrategyLoss(at=(4,))]
+    group = short_run(GroupProduct("Z5"), Homogeneous(6))
+    given: list[tuple[RunSpec, Sequence[Instrument]]] = [
+        (CONTRACTS["parity"], usual),
+        (group, usual),
+        (short_run(Dictionary(7, 5, 3), MLP(6), Hinge()), margins),
+        (short_run(MarkovChains(3, 6), AttentionOnly(4)), of_chains),
+        (short_run(HiddenLabels(7, 5, 3, 2), MLP(6)), [CentreCosine()]),
+        (short_run(BiasedAnd(5), ClsTransformer(4, 2)), OF_CLS),
+        (run_of(AttentionOnly(4)), OF_HEADS),
+        (run_of(MinimalAttention()), OF_MINIMAL),
+        (CONTRACTS["coins"], [Mixed()]),
+    ]
+    return {
+        f"instruments of {describe(spec.model)} on {describe(spec.task)}": with_instruments(
+            spec, *instruments
+        )
+        for spec, instruments in given
+    }
 
 
 def main() -> None:
@@ -177,7 +308,7 @@ def main() -> None:
         if engine.refusal(spec) is None
     }
     wrong = {name: find() for name, find in faults().items()}
-    print(json.dumps({"cases": found, "faults": wrong}))
+    print(json.dumps({"cases": found, "faults": wrong, "read": sorted(READ)}))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import torch
 
+from petridish.training import INSTRUMENTS
+
 SOURCE = Path(__file__).parent / "native" / "pretended_cuda.cpp"
 WRONG = {
     "a number is asked for": "DataDependentOutputException",
@@ -20,6 +22,8 @@ WRONG = {
     "an index of the host": "index takes tensors of both cpu and cuda",
     "a copy in every step": "2 copies in two steps",
     "an operator without order": "not deterministic: ['cumsum']",
+    "a copy in an evaluation": "copies to the host at an evaluation",
+    "a reading on the device": "an instrument gives add a tensor of the device",
 }
 
 
@@ -51,9 +55,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_case_takes_its_steps(found: dict[str, Any]) -> None:
-    """Models, losses, optimisers, penalties, schedules, metrics; modules of a user."""
-    assert len(found["cases"]) > 60
+    """Models, losses, optimisers, penalties, schedules, metrics, instruments; a user's modules."""
+    assert len(found["cases"]) > 70
     assert {name: wrong for name, wrong in found["cases"].items() if wrong} == {}
+
+
+def test_every_instrument_is_read(found: dict[str, Any]) -> None:
+    """With its stack on the device, in a case where it finds a number."""
+    assert set(INSTRUMENTS) <= set(found["read"])
 
 
 @pytest.mark.parametrize("fault", WRONG)

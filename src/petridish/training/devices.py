@@ -11,13 +11,14 @@ import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from petridish.errors import UserError, nearest
 from petridish.training.memory import total_memory
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
 NAMES = ("auto", "cpu", "cuda", "cuda:1", "mps")  # such as these
@@ -190,6 +191,15 @@ def has_no_numbers(tensor: Tensor) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return isinstance(tensor, FakeTensor)
+
+
+def on_host(tensor: Tensor) -> NDArray[Any]:
+    """Return a tensor as an array of the host: what an evaluation needs of a device comes here.
+
+    The weights and buffers that instruments read, those that a record keeps, and sums of metrics.
+    """
+    found: NDArray[Any] = tensor.detach().cpu().numpy()
+    return found
 
 
 def is_on_host(tensor: Tensor) -> bool:

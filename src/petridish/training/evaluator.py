@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from petridish.training.data import sample_size
-from petridish.training.devices import CPU, Device, power_of_two
+from petridish.training.devices import CPU, Device, on_host, power_of_two
 from petridish.training.metrics import Below, Metric, Threshold
 from petridish.training.networks import Network, activations
 from petridish.training.pools import HeldSource, Pool, TrainingSource
@@ -156,7 +156,7 @@ class Evaluator:
     ) -> tuple[list[list[float]], list[list[int]]]:
         """Add up metrics over the examples start … stop − 1: sums and counts, (metric, run)."""
         sums, counts = self.sums(now, runs, name, metrics, start, stop)
-        return sums[:, : len(runs)].tolist(), counts[:, : len(runs)].tolist()
+        return on_host(sums[:, : len(runs)]).tolist(), on_host(counts[:, : len(runs)]).tolist()
 
     def sums(
         self,

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from petridish.models.base import Weights
 from petridish.training.data import grouped, initial_weights
-from petridish.training.devices import CPU, Device, holds, with_numbers
+from petridish.training.devices import CPU, Device, holds, on_host, with_numbers
 from petridish.training.engines.base import Monitor
 from petridish.training.evaluator import Evaluator, StackState, Values
 from petridish.training.metrics import Threshold
@@ -98,18 +99,18 @@ class Stack(ABC):
         """End the runs whose loss was not finite in a step since `start`."""
         if holds(self.recent.isfinite().all(), usual=True):
             return
-        finite = self.recent.isfinite()[:, : len(self.specs)]  # (step, run)
-        for run, good in enumerate(finite.T.tolist()):
-            if not all(good):
-                steps = start + good.index(False) + 1
-                yield self._record(run, Outcome.DIVERGED, steps, {}, math.nan)
-        self._keep(finite.all(dim=0).nonzero().flatten().tolist())
+        finite = on_host(self.recent.isfinite())[:, : len(self.specs)]  # (step, run)
+        good = finite.all(axis=0)
+        for run in np.flatnonzero(~good).tolist():
+            steps = start + int(finite[:, run].argmin()) + 1
+            yield self._record(run, Outcome.DIVERGED, steps, {}, math.nan)
+        self._keep(np.flatnonzero(good).tolist())
 
     def evaluate(self, step: int) -> Iterator[RunRecord]:
         """Measure the runs at `step`, and end those that are solved or out of steps."""
         started = time.perf_counter()
         spec, everyone = self.specs[0], list(range(len(self.specs)))
-        losses = (self.loss_sum / self.n_losses).tolist() if self.n_losses else None
+        losses = on_host(self.loss_sum / self.n_losses).tolist() if self.n_losses else None
         last = step == spec.training.steps
         asked: list[tuple[Threshold, list[int]]] = [
             (threshold, [run for run in everyone if self.reached[run][place] is None])
@@ -161,7 +162,7 @@ class Stack(ABC):
         return _of(run, self.weights)
 
     def _buffers_of(self, run: int) -> Named:
-        return {name: buffer[run].cpu().numpy() for name, buffer in self.network.buffers.items()}
+        return {name: on_host(buffer[run]) for name, buffer in self.network.buffers.items()}
 
     def _keep(self, runs: list[int]) -> None:
         """Drop all but `runs` from the stack."""
@@ -206,7 +207,7 @@ class Stack(ABC):
 
 def _of(run: int, weights: Sequence[Tensor]) -> list[Weights]:
     """Return the weights of one run as arrays."""
-    return [weight[run].detach().cpu().numpy() for weight in weights]
+    return [on_host(weight[run]) for weight in weights]
 
 
 def _stacked_weights(specs: Sequence[RunSpec]) -> list[Tensor]:
