@@ -14,6 +14,7 @@ from petridish.tasks import Dictionary, SparseParity
 from petridish.testing.base import agree, short_run
 from petridish.training import (
     INSTRUMENTS,
+    Adam,
     CrossEntropy,
     Data,
     Evaluation,
@@ -97,7 +98,30 @@ def test_runs_that_end_leave_the_others_as_they_were() -> None:
     there = records(specs, HERE)
 
     agree("solved", there, records(specs, CPU))
-    assert len({record.steps for record in there}) > 2
+    ended = [(record.steps, record.spec.seed) for record in there]
+    assert len({steps for steps, _ in ended}) > 2
+    assert ended == sorted(ended)
+
+
+@pytest.mark.parametrize("device", [HERE, CPU], ids=["device", "host"])
+def test_runs_that_leave_do_not_move_the_others(device: Device) -> None:
+    """Their places are taken by the last ones, with all that is theirs, in the same memory."""
+    spec = replace(RUNS["waves"], training=replace(RUNS["waves"].training, optimiser=Adam()))
+    stack = stacked.TorchStack([replace(spec, seed=seed) for seed in range(8)], device)
+    stack.advance(0, 2, Silent())
+
+    def held() -> list[torch.Tensor]:
+        state = [memory for memories in stack.update.state for memory in memories]
+        every = [*stack.weights, *state, *stack.network.buffers.values(), stack.loss_sum]
+        return [tensor.detach() for tensor in every]
+
+    before, copies = held(), [tensor.clone() for tensor in held()]
+    stack._keep([0, 2, 5, 7])
+
+    assert stack.rows == [spec.seed for spec in stack.specs] == [0, 5, 2, 7]
+    assert [tensor.data_ptr() for tensor in held()] == [tensor.data_ptr() for tensor in before]
+    for now, copy in zip(held(), copies, strict=True):
+        assert torch.equal(now, copy[[0, 5, 2, 7]])
 
 
 class Counted(Silent):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
@@ -51,9 +51,9 @@ class Network(ABC):
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the outputs in evaluation, of the runs `rows` of the stack or of all."""
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep the runs `rows` of the stack."""
-        self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
+    def keep(self, kept: Callable[[Tensor], Tensor]) -> None:
+        """Keep some runs of the stack: those that `kept` returns of a tensor (run, …)."""
+        self.buffers = {name: kept(buffer) for name, buffer in self.buffers.items()}
 
 
 class OwnForward(Network):

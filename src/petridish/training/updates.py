@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -62,10 +62,10 @@ class Update(ABC):
     def change(self, place: int, weight: Tensor, gradient: Tensor, step: int) -> None:
         """Change the weight at `place` of the model's list."""
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep the runs `rows` of the stack, in that order."""
-        self.rate, self.decay = self.rate[rows], self.decay[rows]
-        self.state = [[memory[rows] for memory in memories] for memories in self.state]
+    def keep(self, kept: Callable[[Tensor], Tensor]) -> None:
+        """Keep some runs of the stack: those that `kept` returns of a tensor (run, …)."""
+        self.rate, self.decay = kept(self.rate), kept(self.decay)
+        self.state = [[kept(memory) for memory in memories] for memories in self.state]
         self.piece = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -101,7 +101,7 @@ class Stack(ABC):
             return
         finite = on_host(self.recent.isfinite())[:, : len(self.specs)]  # (step, run)
         good = finite.all(axis=0)
-        for run in np.flatnonzero(~good).tolist():
+        for run in self._in_order(np.flatnonzero(~good).tolist()):
             steps = start + int(finite[:, run].argmin()) + 1
             yield self._record(run, Outcome.DIVERGED, steps, {}, math.nan)
         self._keep(np.flatnonzero(good).tolist())
@@ -126,7 +126,7 @@ class Stack(ABC):
         solved = passed[-1] if spec.stop is not None else set()
         if values:
             self._extend_curves(step, losses, values)
-        ending = [run for run in everyone if last or run in solved]
+        ending = self._in_order(everyone if last else solved)
         final = self._final(now, ending, values)
         self._charge(started)
         for run, numbers in zip(ending, final, strict=True):
@@ -164,9 +164,14 @@ class Stack(ABC):
     def _buffers_of(self, run: int) -> Named:
         return {name: on_host(buffer[run]) for name, buffer in self.network.buffers.items()}
 
+    def _in_order(self, runs: Iterable[int]) -> list[int]:
+        """Return runs in the order in which they were given to the stack."""
+        return sorted(runs, key=self.rows.__getitem__)
+
     def _keep(self, runs: list[int]) -> None:
         """Drop all but `runs` from the stack."""
-        self._select(torch.tensor(runs, dtype=torch.int64, device=self.device.name))
+        runs, kept = closed_up(runs, self.device)
+        self._select(kept)
         self.specs = [self.specs[run] for run in runs]
         self.rows = [self.rows[run] for run in runs]
         self.curves = [self.curves[run] for run in runs]
@@ -174,10 +179,10 @@ class Stack(ABC):
         self.gauges = [self.gauges[run] for run in runs]
         self.seconds = [self.seconds[run] for run in runs]
 
-    def _select(self, rows: Tensor) -> None:
-        self.weights = [weight.detach()[rows] for weight in self.weights]
-        self.network.keep(rows)
-        self.loss_sum = self.loss_sum[rows]
+    def _select(self, kept: Callable[[Tensor], Tensor]) -> None:
+        self.weights = [kept(weight) for weight in self.weights]
+        self.network.keep(kept)
+        self.loss_sum = kept(self.loss_sum)
 
     def _record(
         self, run: int, outcome: Outcome, steps: int, final: Values, train_loss: float
@@ -203,6 +208,41 @@ class Stack(ABC):
             reached={t.column: at for t, at in zip(self.noted[first:], noted[first:], strict=True)},
             **kept,
         )
+
+
+def closed_up(runs: Sequence[int], device: Device) -> tuple[list[int], Callable[[Tensor], Tensor]]:
+    """Let the last of the runs that stay take the places of those that leave.
+
+    Parameters
+    ----------
+    runs : sequence of int
+        The places of those that stay, ascending.
+
+    Returns
+    -------
+    runs : list of int
+        The run at each place afterwards.
+    kept : callable
+        Changes a tensor (run, …) in place, and returns the part of it that is still in use. The
+        other runs stay where they are in memory: as many are moved as have left, or fewer.
+    """
+    n, staying = len(runs), set(runs)
+    gaps = [place for place in range(n) if place not in staying]
+    moving = [run for run in runs if run >= n]
+    order = list(range(n))
+    for gap, run in zip(gaps, moving, strict=True):
+        order[gap] = run
+    to, here = (
+        torch.tensor(each, dtype=torch.int64, device=device.name) for each in (gaps, moving)
+    )
+
+    def kept(held: Tensor) -> Tensor:
+        own = held.detach()
+        if gaps:
+            own.index_copy_(0, to, own.index_select(0, here))
+        return own[:n]
+
+    return order, kept
 
 
 def _of(run: int, weights: Sequence[Tensor]) -> list[Weights]:

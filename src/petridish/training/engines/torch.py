@@ -1,7 +1,7 @@
 """The torch engine: many runs of one shape stacked on axis 0, each with its own rate, decay, data.
 
 The loss of the stack is the sum of its runs' losses, so that one backward pass gives every run its
-own gradient. A run that ends leaves the stack.
+own gradient. A run that ends leaves the stack, and one of the last takes its place.
 
 A run's record does not depend on the stack: sums run inside a run, kernels do not see where in
 memory a run lies (`numerics.pin_kernels`), the held-out sample is read in pieces of one size, and a
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -144,7 +144,7 @@ class TorchStack(Stack):
     def _pair_up(self) -> None:
         """Duplicate the last run: one run alone would be rounded by other kernels than a stack."""
         if len(self.specs) == 1 and self.stacks:
-            self._select(torch.tensor([0, 0], device=self.device.name))
+            self._select(lambda held: torch.cat([held.detach()] * 2))
 
     def advance(self, step: int, steps: int, monitor: Monitor) -> int:
         """Take steps, one after another."""
@@ -176,7 +176,7 @@ class TorchStack(Stack):
         super()._keep(runs)
         self._pair_up()
 
-    def _select(self, rows: Tensor) -> None:
-        super()._select(rows)
+    def _select(self, kept: Callable[[Tensor], Tensor]) -> None:
+        super()._select(kept)
         self.weights = self._asked(self.weights)
-        self.update.keep(rows)
+        self.update.keep(kept)
