@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 IN_BLOCKS = 1024  # examples of a batch, up to which the native engine computes it piece by piece
 DRAWN = 16  # bytes of a number while it is drawn: a random word, and a float64
+COPIES = 2  # of a training sample while it is drawn: 17 and 33 bytes per example of 8 and 100 bits
 IN_USE = 3  # a run in a stack uses up to this multiple: copies, what is drawn, activations
 
 
@@ -79,7 +80,7 @@ def memory_parts(spec: RunSpec) -> dict[tuple[str, str], float]:
     example = _input_bytes(domain) + _label_bytes(domain)
     parts["the held-out sample", "Lower data.n_test."] = float(data.n_test * example)
     if not data.online:
-        parts["the training sample", "Lower data.m."] = data.m * example
+        parts["the training sample", "Lower data.m."] = data.m * COPIES * example
     for held in spec.evaluation.samples:
         what = f"the sample {held.name!r}", "Lower its n in evaluation.samples."
         parts[what] = float(held.n * (_input_bytes(held.task.domain) + _label_bytes(domain)))
