@@ -63,7 +63,7 @@ from petridish.training import (
 )
 from petridish.training.data import batch_indices, initial_weights, test_examples, training_examples
 from petridish.values import known_classes, plain
-from tests.agreement import differences
+from tests.agreement import allowed, differences
 from tests.domains import bits
 from tests.pattern_runs import OF_PATTERNS, PATTERNED, refuses
 from tests.test_engines import SPECS, on_group, spec_of
@@ -76,11 +76,6 @@ from tests.test_wide import SPECS as TABLE_SPECS
 FOLDER = Path(__file__).parent / "golden"
 RECORDS = Path(__file__).parent.parent / "records"
 LISTED = 40  # keys of a record; of longer lists a hash is kept
-# Relative to the mean size: float32 sums of another order, after two steps.
-TOLERANCE = 1e-5
-# Weights whose gradient is exactly 0, such as the bias of an attention's keys, hold rounding alone
-# (10^-14 after two steps), which every processor's kernels make differently.
-NOTHING = 1e-11
 
 ENTROPY = {"loss": CrossEntropy()}
 RUNS: dict[str, RunSpec] = {
@@ -357,7 +352,7 @@ def changes(here: Any, there: Any, path: str = "") -> Iterable[str]:
             for name in differences(here, there):
                 yield f"{path}/{name}: {here.get(name)!r} was {there.get(name)!r}"
         elif {"size", "mark"} <= here.keys() & there.keys():
-            scale = max(TOLERANCE * abs(there["size"]), NOTHING)
+            scale = allowed(there["size"], path)
             close = all(abs(here[name] - there[name]) <= scale for name in ("size", "mark"))
             if here["shape"] != there["shape"] or not close:
                 yield f"{path}: {here} was {there}"

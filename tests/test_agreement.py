@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.agreement import differences, same_number, same_words
+from tests.agreement import (
+    ROUNDING,
+    SEARCHED,
+    TOLERANCE,
+    allowed,
+    differences,
+    same_number,
+    same_words,
+)
 
 VERDICT: dict[str, Any] = {
     **{"claim": "C", "verdict": "supported", "estimate": 4.714045207910316, "low": None, "n": 18},
@@ -18,14 +26,23 @@ def test_the_last_digits_are_the_processors() -> None:
     """Pairs that two processors computed from the same runs."""
     assert same_number(0.9999990290785795, 0.9999990290785788)
     assert same_number(4.714045207910316, 4.714045207910317)
-    assert same_number(2.653e-14, 2.687e-14, rounding=True)  # exactly 0, but for rounding
+    assert same_number(2.653e-14, 2.687e-14, min(ROUNDING))  # exactly 0, but for rounding
     assert not same_number(2.653e-14, 2.687e-14)
+    assert same_number(0.9561234140016464, 0.9561225640517312, min(SEARCHED))  # ends of a search
+    assert not same_number(0.956, 0.958, min(SEARCHED))
+
+
+def test_a_share_above_chance_is_rounded_as_a_mass() -> None:
+    """Other small numbers of the golden files are compared relative to their own size."""
+    assert allowed(3e-4, "/successor_attention, chains/0") == 1e-7
+    assert allowed(3e-4, "/movement/0") == 3e-4 * TOLERANCE
+    assert allowed(0.0) == 1e-11
 
 
 @pytest.mark.parametrize(("one", "other"), [(1.0, 1 + 2e-9), (1e-10, 2e-10), (0.0, 2e-12)])
 def test_the_ninth_digit_is_ours(one: float, other: float) -> None:
     """No rounding goes this far."""
-    assert not same_number(one, other, rounding=True)
+    assert not same_number(one, other, min(ROUNDING))
 
 
 def test_a_tie_may_be_printed_either_way() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.agreement import ROUNDING, SMALL
-from tests.golden import FILES, RUNS, TOLERANCE, changes, gist, keys_of, of_run, records, written
+from tests.agreement import ROUNDING, SEARCHED, SMALL, TOLERANCE
+from tests.golden import FILES, RUNS, changes, gist, keys_of, of_run, records, written
 
 RECORDS = dict(records())
 AGAIN = (
@@ -48,6 +48,16 @@ def test_numbers_that_are_rounding_alone_are_named() -> None:
         if any(isinstance(x, float) and 0 < abs(x) < SMALL for x in verdict.values())
     }
     assert small == ROUNDING
+
+
+def test_quantities_that_are_searched_for_are_recorded() -> None:
+    """A wider tolerance that no record needs would stay unseen."""
+    recorded = {
+        verdict.get("quantity")
+        for claims in written("verdicts").values()
+        for verdict in claims.values()
+    }
+    assert recorded >= SEARCHED
 
 
 def test_nothing_golden_is_left_behind() -> None:
