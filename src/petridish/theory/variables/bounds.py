@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,3 @@ def implied_sample(length: int, sparsity: int = 3, *, gap: float = 0.5) -> float
     return generalisation.sufficient_sample(
         lambda radius, m: head_cover(norms, radius, m, length), gap=gap
     )
-
-
-def decades_beyond(lengths: Sequence[int], samples: Sequence[float]) -> Floats:
-    """Return by how many powers of ten the implied samples lie beyond others."""
-    implied = np.array([implied_sample(length) for length in lengths])
-    found: Floats = np.log10(implied / np.asarray(samples, np.float64))
-    return found

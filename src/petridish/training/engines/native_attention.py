@@ -121,7 +121,7 @@ class Outputs(Network):
         self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
     ) -> Tensor:
         """Refuse: steps are taken inside."""
-        raise NotImplementedError
+        raise NotImplementedError("Compiled code takes the steps of this network itself.")
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the outputs (1, example, …)."""

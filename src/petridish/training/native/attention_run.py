@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from petridish.errors import UserError
 from petridish.training.native.descent import Descent, Parameters, native_descent
 from petridish.training.native.library import (
     AttentionSpec,
+    HeldRun,
     InstructionSet,
     chosen_set,
     library,
@@ -54,8 +54,10 @@ class AttentionArguments:
     source: ChainSource | None
 
 
-class NativeAttention:
+class NativeAttention(HeldRun):
     """A run in progress, for one thread at a time, in a `with` block."""
+
+    end = "petridish_attention_end"
 
     def __init__(self, given: AttentionArguments, isa: InstructionSet | None = None) -> None:
         self._parameters = Parameters(given.weights)
@@ -85,18 +87,6 @@ class NativeAttention:
                 f"A transformer on {given.length} tokens does not fit into memory. Lower the "
                 "task's length."
             )
-
-    def __enter__(self) -> NativeAttention:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        library().petridish_attention_end(self._run)
-        self._run = None
 
     def advance(
         self, work: int, steps: int, batches: tuple[Tokens, Tokens] | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from petridish.errors import UserError
 from petridish.training.native.descent import Descent, Floats, Parameters, native_descent
 from petridish.training.native.library import (
     ClsSpec,
+    HeldRun,
     InstructionSet,
     NativeBatches,
     chosen_set,
@@ -57,8 +57,10 @@ class BlockBatches:
     places: NDArray[np.int64] | None = None
 
 
-class NativeCls:
+class NativeCls(HeldRun):
     """A run in progress, for one thread at a time, in a `with` block."""
+
+    end = "petridish_cls_end"
 
     def __init__(self, given: ClsArguments, isa: InstructionSet | None = None) -> None:
         self._parameters = Parameters(given.weights)
@@ -86,18 +88,6 @@ class NativeCls:
                 f"A transformer on {given.length} tokens does not fit into memory. Lower the "
                 "task's length."
             )
-
-    def __enter__(self) -> NativeCls:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        library().petridish_cls_end(self._run)
-        self._run = None
 
     def _native(self, batches: BlockBatches, steps: int) -> NativeBatches:
         size, places = self._given.batch_size, batches.places

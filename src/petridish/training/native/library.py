@@ -8,6 +8,8 @@ from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_vo
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,6 +259,27 @@ def library() -> ctypes.CDLL:
                 f"{remedy}"
             )
     return loaded
+
+
+class HeldRun:
+    """A run that the library holds in its own memory, given back at the end of a `with` block."""
+
+    end: ClassVar[str]
+    """The library's function that gives the memory back."""
+
+    _run: int | None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        getattr(library(), self.end)(self._run)
+        self._run = None
 
 
 @dataclass(frozen=True)

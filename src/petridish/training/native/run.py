@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from petridish.errors import UserError
 from petridish.training.native.library import (
+    HeldRun,
     InstructionSet,
     NativePiece,
     NativeStage,
@@ -135,8 +135,10 @@ def _stages(stages: Sequence[tuple[int, int, int]]) -> ctypes.Array[NativeStage]
     return (NativeStage * len(stages))(*[NativeStage(*stage) for stage in stages])
 
 
-class NativeRun:
+class NativeRun(HeldRun):
     """A run in progress, for one thread at a time, in a `with` block."""
+
+    end = "petridish_end"
 
     def __init__(self, arguments: RunArguments, isa: InstructionSet | None = None) -> None:
         weights = [np.ascontiguousarray(weight, np.float32) for weight in arguments.weights]
@@ -215,18 +217,6 @@ class NativeRun:
         array = np.ascontiguousarray(array, kind)
         self._kept.append(array)
         return int(array.ctypes.data)
-
-    def __enter__(self) -> NativeRun:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        library().petridish_end(self._run)
-        self._run = None
 
     def advance(self, work: int, *, pause_at_evaluations: bool = False) -> Status:
         """Continue for about `work` units: one is a neuron's forward pass on 32 examples."""
