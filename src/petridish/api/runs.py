@@ -205,21 +205,29 @@ class Runs:
         # Whole numbers of a column of floats, such as m, are named as such.
         return shares.rename(lambda name: name if name in index else name.removesuffix(".0"))
 
-    def frontier(self, *, target: float = 0.9) -> pl.DataFrame:
+    def frontier(
+        self, *, target: float = 0.9, have: Mapping[str, float] | None = None
+    ) -> pl.DataFrame:
         """Return the mixtures of data, width, steps and restarts that reach a success probability.
 
         None of them takes more of one resource than another mixture without taking less of
-        another; see `petridish frontier`.
+        another. `have` gives upper limits on m, r, steps, restarts or compute, as the `--have` of
+        `petridish frontier` does: those within it are returned, the cheapest first.
         """
         import polars as pl
 
-        from petridish.rules.mixtures import Mixture, mixtures, no_mixture
+        from petridish.rules.mixtures import LIMITS, Mixture, affordable, mixtures, no_mixture
 
         if not 0 < target < 1:
             raise UserError(f"target={target:g} was given. Give a probability between 0 and 1.")
+        for name in have or {}:
+            if name not in LIMITS:
+                raise UserError(f"There is no resource called {name!r}. {nearest(name, LIMITS)}")
         found = mixtures(self.table, target=target)
         if not found:
             warnings.warn(no_mixture(self.table), stacklevel=2)
+        if have is not None:
+            found = affordable(found, dict(have))
         names = [*(part.name for part in fields(Mixture)), "compute"]
         return pl.DataFrame(
             [{**vars(each), "m": float(each.m), "compute": each.compute} for each in found],

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 
 from petridish.errors import UserError
+from petridish.explorer.held import condition, in_order, is_settable, setting_text, shown_field
 from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
 from petridish.rules.measures import ENDS, Floats, Measure, Solved
 from petridish.rules.outcome_classes import CLASSES, with_classes
 from petridish.rules.outcome_table import (
     COVERAGE,
-    field_label,
     field_text,
     measure_of,
     place_axes,
@@ -33,6 +33,7 @@ from petridish.rules.varying import PARTS, axis_order, varying
 from petridish.statistics.known import Known, quotient, within_budget
 
 MOST_SETTINGS = 50_000
+MOST_HELD = 200  # values of a field that a command may name
 MOST_CURVES = 20_000  # runs whose curves are read for one picture
 DELAY = "grokking delay"
 CLASS = "classes"
@@ -81,33 +82,28 @@ def fields_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
     order = [*apart, *(name for name in varied if name not in apart)]
     constant = [[n, field_text(settings[n][0])] for n in names if levels[n] == 1]
     return {
-        "fields": [_field(settings[name]) for name in order],
+        "fields": [_field(found, now, name) for name in order],
         "constants": constant,
         "axes": {"rows": axes.rows, "columns": axes.columns, "panels": list(axes.panels)},
     }
 
 
-def _field(column: pl.Series) -> dict[str, Any]:
+def _field(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
     """Return a field with its values in order, and the place of every setting's among them."""
-    values = column.unique().to_list()
-    values.sort(key=lambda v: (v is not None, isinstance(v, str), v) if v is not None else (False,))
+    column = now.settings[name]
+    values = in_order(column)
     places = {value: place for place, value in enumerate(values)}
+    # Of fields with a value per setting nobody holds one.
+    named = values if len(values) <= MOST_HELD else []
     return {
-        "name": column.name,
-        "label": field_label(column.name),
+        **shown_field(column),
         "numeric": column.dtype.is_numeric(),
-        "levels": [field_text(value) for value in values],
         "numbers": json_ready(values) if column.dtype.is_numeric() else None,
-        "set": [_setting_text(value) for value in values],
+        "set": [setting_text(value) for value in values],
+        "settable": [is_settable(found.sweep, name, value) for value in named],
+        "python": [condition(now, name, value) for value in named],
         "codes": [places[value] for value in column.to_list()],
     }
-
-
-def _setting_text(value: Any) -> str:
-    """Write a value as `--set` reads it."""
-    if isinstance(value, float):
-        return "inf" if value == float("inf") else repr(int(value) if value.is_integer() else value)
-    return "none" if value is None else str(value)
 
 
 def counts_of(now: Snapshot) -> dict[str, Any]:

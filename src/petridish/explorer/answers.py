@@ -9,11 +9,12 @@ from threading import Lock
 from typing import Any
 
 from petridish.errors import UserError, nearest
-from petridish.explorer import aggregation, details, judged
+from petridish.explorer import aggregation, calculator, details, judged
 from petridish.explorer.run_sets import RunSet, RunSets, Snapshot
 from petridish.rules.mixtures import LIMITS
 from petridish.store.followed import RUN
 
+HELD = "is."  # before a field that is held at one value, as in addresses
 MOST_KEPT = 300  # answers in memory
 Asked = Mapping[str, str]
 Answer = Callable[[RunSet, Snapshot, Asked], dict[str, Any]]
@@ -105,6 +106,7 @@ def _set(found: RunSet, now: Snapshot, _: Asked) -> dict[str, Any]:
         "source": experiment.source if experiment else "",
         "file": str(user_file) if user_file else "",
         "named": found.named and found.kind != "store",
+        "asked": found.asked,
         "counts": aggregation.counts_of(now),
         "values": aggregation.value_names(now),
         "usual": aggregation.usual(now, shown),
@@ -119,9 +121,10 @@ def _set(found: RunSet, now: Snapshot, _: Asked) -> dict[str, Any]:
 
 
 def _calculated(found: RunSet, now: Snapshot, asked: Asked) -> dict[str, Any]:
-    have = {n: judged.limit(asked[n]) for n in LIMITS if asked.get(n)}
-    target = judged.limit(asked.get("target", "0.9"))
-    return judged.calculated(found, target=target, have=have)
+    have = {n: calculator.limit(asked[n]) for n in LIMITS if asked.get(n)}
+    target = calculator.limit(asked.get("target", "0.9"))
+    where = {n.removeprefix(HELD): text for n, text in asked.items() if n.startswith(HELD)}
+    return calculator.calculated(found, now, target=target, have=have, where=where)
 
 
 def _dots(found: RunSet, now: Snapshot, _: Asked) -> dict[str, Any]:

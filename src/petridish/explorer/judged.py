@@ -1,20 +1,17 @@
-"""Claims of an experiment as they stand, and the cheapest ways to a success probability."""
+"""Claims of an experiment as they stand, and the scoreboard of all."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from petridish.errors import UserError
 from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
 from petridish.publish.scoreboard import CHAPTERS, NO_RECORD, Written, recorded, scores
 from petridish.rules.claims import CHECKED, Judgement, Verdict
-from petridish.rules.mixtures import LIMITS, Mixture, affordable, mixtures, no_mixture
 from petridish.rules.outcome_table import field_label, field_text
 from petridish.rules.strata import judge_strata
 
@@ -78,37 +75,6 @@ def _claim(verdict: Verdict, table: pl.DataFrame, now: Snapshot) -> dict[str, An
     }
 
 
-def calculated(found: RunSet, *, target: float, have: Mapping[str, float]) -> dict[str, Any]:
-    """Return the mixtures that reach a success probability, and the cheapest within limits."""
-    if not 0 < target < 1:
-        raise UserError(f"A target of {target:g} was given. Give one between 0 and 1.")
-    table = found.table()
-    needed = ("data.m", "model.width", "training.steps", "evaluation.every")
-    missing = [name for name in needed if name not in table.columns]
-    if missing or table.is_empty():
-        raise UserError(
-            f"These runs have no {' and no '.join(missing) or 'outcome yet'}: there is nothing to "
-            "trade. The calculator takes runs with a sample size and a width."
-        )
-    ways = mixtures(table, target=target)
-    within = affordable(ways, dict(have))
-    first: dict[str, Mixture] = {}
-    for option in within:
-        first.setdefault(option.task, option)
-    ranges = {
-        name: sorted({float(getattr(o, attribute)) for o in ways})
-        for name, attribute in LIMITS.items()
-    }
-    inside = {id(option) for option in within}
-    return {
-        "target": target,
-        "mixtures": [{**o.as_json(), "within": id(o) in inside} for o in ways],
-        "cheapest": [option.as_json() for option in first.values()],
-        "ranges": json_ready(ranges),
-        "why": "" if ways else no_mixture(table),
-    }
-
-
 def scoreboard_of(records: Path | None, sets: Iterable[RunSet]) -> dict[str, Any]:
     """Return every claim with its verdicts in records and stores, and counts by chapter.
 
@@ -142,14 +108,3 @@ def scoreboard_of(records: Path | None, sets: Iterable[RunSet]) -> dict[str, Any
         {**score.as_json(), "chapter": score.chapter, "numbers": score.numbers} for score in found
     ]
     return {"chapters": chapters, "claims": json_ready(rows)}
-
-
-def limit(text: str) -> float:
-    """Return a limit of the calculator as a number."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not found > 0:
-        raise UserError(f"A limit of {text!r} was given. Give a positive number.")
-    return found

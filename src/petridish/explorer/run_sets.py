@@ -120,6 +120,7 @@ class RunSet:
     settings: tuple[str, ...] = ()
     sweep: Sweep | None = None
     named: bool = True  # a command leads to it
+    asked: str = ""  # when it was first asked for, of runs that no command names
     recorded: dict[str, Any] = field(default_factory=dict)  # what a record says of itself
     _snapshot: Snapshot | None = None
     _distinct: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -269,7 +270,9 @@ class RunSets:
                 whole = Experiment(request.name, own.title, "Run from Python", {"own": sweep})
                 self._add(
                     RunSet(
-                        name, "sweep", own.title, place, store, whole, "own", (), sweep, named=False
+                        *(name, "sweep", own.title, place, store, whole, "own", (), sweep),
+                        named=False,
+                        asked=request.first,
                     )
                 )
                 return

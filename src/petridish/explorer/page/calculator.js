@@ -42,14 +42,27 @@ async function showCalculator(set) {
           said.textContent = event.target.value;
           soon({ target: event.target.value });
         } }), said),
-      RESOURCES.map(([name, title]) => limitSlider(name, title, first.ranges[name], soon))),
+      RESOURCES.map(([name, title]) => limitSlider(name, title, first.ranges[name], soon)),
+      first.held.map(heldChoice)),
     results,
   ];
 }
 
 /** Return what the sliders ask. @param {any} set */
 function calculatorQuestion(set) {
-  return { of: set.name, target: state.target || "0.9", m: state.m, r: state.r, steps: state.steps, restarts: state.restarts, compute: state.compute };
+  const held = Object.fromEntries(Object.entries(state.where).map(([name, text]) => [FILTER + name, text]));
+  return { of: set.name, target: state.target || "0.9", m: state.m, r: state.r, steps: state.steps, restarts: state.restarts, compute: state.compute, ...held };
+}
+
+/** Return the choice of the value at which a field is held: one, where the ways cannot tell its values apart. @param {any} field */
+function heldChoice(field) {
+  /** @type {[string, string][]} */
+  const levels = field.levels.map((/** @type {string} */ text) => [text, text]);
+  return choice(field.label, field.must ? levels : [["", "all"], ...levels], field.chosen, (text) => {
+    const where = { ...state.where };
+    if (text) where[field.name] = text; else delete where[field.name];
+    go({ where, m: "", r: "", steps: "", restarts: "", compute: "" }, "replace");
+  });
 }
 
 /** Show an answer below the sliders. @param {HTMLElement} place @param {any} set @param {any} found */
@@ -58,6 +71,7 @@ async function showResults(place, set, found) {
   const best = found.mixtures.filter((/** @type {any} */ o) => o.best);
   const several = new Set(best.map((/** @type {any} */ o) => o.task)).size > 1;
   const parts = [
+    found.held.length ? element("p", { class: "soft" }, `Of the runs with ${found.held.map((/** @type {any} */ field) => `${field.label} ${field.chosen}`).join(", ")}.`) : null,
     found.why ? element("p", {}, found.why) : null,
     ...found.cheapest.map(answerBox),
     best.length && !found.cheapest.length ? element("p", { class: "answer" },
@@ -67,7 +81,7 @@ async function showResults(place, set, found) {
       best.map((/** @type {any} */ o) => [...(several ? [o.task] : []), ...mixtureRow(o)]), (row) => (best[row].within ? {} : { class: "out" })) : null,
     best.length ? element("div", { class: "buttons" }, element("button", { type: "button",
       onclick: () => saveMixtures(set, found) }, "CSV")) : null,
-    commandBox(calculatorCommands(set, state.target || "0.9")),
+    commandBox(calculatorCommands(set, state.target || "0.9", found.held)),
   ];
   place.replaceChildren(...parts.filter((part) => part !== null));
   if (best.length) await drawFront(front, set, found);

@@ -29,9 +29,40 @@ function runsInPython(set, settings) {
   return `runs = petridish.run(${pythonText(set.file || set.id)}${scale}${chosen}${store})`;
 }
 
-/** Return the lines that read the runs where no command names them. @param {any} set */
-function tableInPython(set) {
-  return `from petridish.store import Store\ntable = Store(${pythonText(set.place)}).read().table`;
+/**
+ * Return what `--set` holds of some fields at values, and the rest as conditions in Python.
+ * @param {[Field, number][]} held fields with the places of their values
+ */
+function heldBy(held) {
+  const settings = held.filter(([field, code]) => field.settable[code]).map(([field, code]) => `${field.name}=${field.set[code]}`);
+  const conditions = held.filter(([field, code]) => !field.settable[code]).map(([field, code]) => field.python[code]);
+  return { settings, conditions };
+}
+
+/**
+ * Return the lines of Python that give a table of the runs, and what it is called.
+ * @param {any} set @param {string[]} settings those that `--set` takes @param {string[]} conditions in Python
+ * @param {string[]} columns columns of curves that it must have
+ */
+function tableInPython(set, settings, conditions, columns = []) {
+  const place = pythonText(set.place), read = `.read(${columns.length ? `columns=[${columns.map(pythonText).join(", ")}]` : ""}).table`;
+  const lines = ["import polars as pl"].filter(() => conditions.length);
+  if (set.kind === "record") {
+    lines.push("from pathlib import Path", "from petridish.publish.records import read_record", `table = read_record(Path(${place}))`);
+  } else if (set.named) {
+    lines.unshift("import petridish");
+    lines.push(runsInPython(set, settings), `table = ${columns.length ? `runs.sweep.among(runs.store${read})` : "runs.table"}`);
+  } else if (set.asked) {
+    lines.push("from pathlib import Path", "from petridish.publish.records import read_sweep", "from petridish.store import Store",
+      "from petridish.store.requests import requests",
+      `(asked,) = [each.own for each in requests(Path(${place})) if each.first == ${pythonText(set.asked)}]`,
+      `table = read_sweep(asked.sweep).among(Store(${place})${read})`);
+  } else lines.push("from petridish.store import Store", `table = Store(${place})${read}`);
+  if (conditions.some((each) => each.includes('"arm"') || each.includes("'arm'"))) {
+    lines.push("from petridish.sweeps import by_arm", "table = by_arm(table)");
+  }
+  if (conditions.length) lines.push(`table = table.filter(${conditions.join(", ")})`);
+  return lines.join("\n");
 }
 
 /** @param {any} set @param {Layout} layout @param {string} value @returns {[string, string][]} */
@@ -63,13 +94,20 @@ function settingCommands(set, i) {
   return [["Command line", `petridish run ${named(set, settings)}`], ["Python", `import petridish\n${runsInPython(set, settings)}\nruns.table`]];
 }
 
-/** @param {any} set @param {string} target @returns {[string, string][]} */
-function calculatorCommands(set, target) {
-  if (!set.named) return [["Python", tableInPython(set)]];
-  const have = RESOURCES.map(([name]) => [name, /** @type {any} */ (state)[name]]).filter(([, text]) => text).map(([name, text]) => `${name}=${text}`);
+/** @param {any} set @param {string} target @param {any[]} held fields with their values @returns {[string, string][]} */
+function calculatorCommands(set, target, held) {
+  const limits = RESOURCES.map(([name]) => [name, /** @type {any} */ (state)[name]]).filter(([, text]) => text);
+  const have = limits.length ? `{${limits.map(([name, text]) => `"${name}": ${text}`).join(", ")}}` : "";
+  const settings = held.filter((field) => field.set !== null).map((field) => `${field.name}=${field.set}`);
+  const conditions = held.filter((field) => field.set === null).map((field) => field.python);
+  if (!set.named || set.kind === "record" || conditions.length) {
+    const found = `mixtures(table, target=${target})`;
+    return [["Python", `${tableInPython(set, set.kind === "record" ? [] : settings, set.kind === "record" || !set.named ? held.map((field) => field.python) : conditions)}\n` +
+      `from petridish.rules.mixtures import affordable, mixtures\n${have ? `affordable(${found}, ${have})` : found}`]];
+  }
   return [
-    ["Command line", `petridish frontier ${named(set, [])} --target ${target}${have.length ? ` --have ${have.join(",")}` : ""}`],
-    ["Python", `import petridish\n${runsInPython(set, [])}\nruns.frontier(target=${target})`],
+    ["Command line", `petridish frontier ${named(set, settings)} --target ${target}${have ? ` --have ${limits.map(([name, text]) => `${name}=${text}`).join(",")}` : ""}`],
+    ["Python", `import petridish\n${runsInPython(set, settings)}\nruns.frontier(target=${target}${have ? `, have=${have}` : ""})`],
   ];
 }
 

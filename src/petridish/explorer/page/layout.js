@@ -5,7 +5,7 @@ const MOST_PANELS = 24;
 
 /**
  * @typedef {{name: string, label: string, numeric: boolean, levels: string[], numbers: any[] | null,
- *   set: string[], codes: number[]}} Field
+ *   set: string[], settable: boolean[], python: string[], codes: number[]}} Field
  * @typedef {{title: string, cells: Map<string, number>}} Panel
  * @typedef {{x: Field | null, y: Field | null, panels: Field[], columns: number[], rows: number[],
  *   parts: Panel[], fixed: [Field, number][], remarks: string[], shown: number[]}} Layout
