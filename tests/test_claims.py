@@ -54,6 +54,11 @@ OURS = {
     "IH-5": {"near", "stages-smaller-rate", "one-head-smaller-rate", "one-head-bigrams"},
     "IH-6": {"unigrams"},
     "IH-7": {"states", "length", "dimension", "heads", "rate", "spread", "start", "foretold"},
+    "IH-8": {
+        *("order", "order-eight", "plateau", "leaves", "comes", "near", "near-eight"),
+        *("independent", "doubly"),
+    },
+    "IH-9": {"order", "later", "near", "second-first", "odd-back", "any-token", "log-nearer"},
     "VC-1": {"T", "L"},
     "VC-2": {"above", "below", "U", "I"},
     "VC-3": {"P", "20", "50"},

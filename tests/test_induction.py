@@ -176,7 +176,7 @@ def test_every_claim_is_judged(runs: pl.DataFrame) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [f"IH-{number}" for number in range(2, 8)])
+@pytest.mark.parametrize("name", [f"IH-{number}" for number in range(2, 10)])
 def test_every_experiment_runs_and_is_judged(name: str, smoke_store: SmokeStore) -> None:
     """At smoke scale every rule finds its columns and runs, and every figure is drawn."""
     experiment = EXPERIMENTS[name]

@@ -16,9 +16,11 @@ from petridish.chapters.hidden.experiments import theorems as hidden_theory
 from petridish.chapters.hidden.experiments import training_curves as hidden_curves
 from petridish.chapters.induction.distributions import MIXTURES
 from petridish.chapters.induction.minimal import MINIMAL
+from petridish.chapters.induction.more_states import MORE_STATES
 from petridish.chapters.induction.orders import NGRAMS, ONE_LAYER
 from petridish.chapters.induction.phases import LAYERS, PHASES
 from petridish.chapters.induction.second_drop import SECOND_DROP
+from petridish.chapters.induction.variants import VARIANTS
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
 from petridish.chapters.inputs.frontier import STRUCTURE
@@ -59,7 +61,10 @@ INPUTS = (
     *(VARIED, FILTERS, OTHER_IMAGES),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
-INDUCTION = (PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER, SECOND_DROP)
+INDUCTION = (
+    *(PHASES, LAYERS, MINIMAL, MIXTURES, NGRAMS, ONE_LAYER, SECOND_DROP, MORE_STATES),
+    VARIANTS,
+)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.id: experiment
     for experiment in (*PARETO, *HIDDEN, *FEATURES, *INPUTS, *INDUCTION, *VARIABLES)
