@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from petridish.errors import UserError
 from petridish.figures.curves import training_curves
 from petridish.figures.heat_map import class_map, success_heat_map
+from petridish.figures.log_axes import short_log_ticks
 from petridish.figures.mixture_front import mixture_front
-from petridish.figures.panels import span
+from petridish.figures.panels import framed, span
 from petridish.figures.slices import success_slices
 from petridish.figures.style import INK, sample_label, save
 from petridish.rules.mixtures import mixtures
@@ -235,3 +236,33 @@ def test_slices_have_three_columns_dense_above_sparse() -> None:
     assert labels == ["width r", "share of runs that succeed", "median steps to success"] * 2
     assert [axes.get_title(loc="left") for axes in figure.axes[::3]] == ["uniform", "sparse(2)"]
     assert len(figure.axes[1].lines) >= 3  # one a width
+
+
+@pytest.mark.parametrize(
+    ("ends", "labels"),
+    [
+        ((140, 520), ["200", "300", "500"]),
+        ((70, 600), ["100", "200", "500"]),
+        ((0.00021, 0.0013), ["0.0003", "0.0005", "0.001"]),
+        ((161, 172), ["162", "164", "166", "168", "170", "172"]),
+        ((90, 12_000), None),
+    ],
+)
+def test_short_logarithmic_axes_have_round_numbers(
+    ends: tuple[float, float], labels: list[str] | None
+) -> None:
+    """Where there is at most one power of ten; a longer axis keeps its powers, set ticks stay."""
+    with framed("title", "note", (8, 3), 1, 2) as (figure, ((left, right),)):
+        for panel in (left, right):
+            panel.set(xscale="log", yscale="log", xlim=ends, ylim=(1, 1_000))
+        right.set_xticks([ends[0]], ["first"])
+    figure.draw_without_rendering()
+    shown = [tick.get_text() for tick in left.get_xticklabels()]
+
+    assert [tick.get_text() for tick in right.get_xticklabels()] == ["first"]
+    assert "$\\mathdefault{10^{2}}$" in [tick.get_text() for tick in left.get_yticklabels()]
+    if labels is None:
+        assert "$\\mathdefault{10^{3}}$" in shown
+    else:
+        assert shown == labels
+        assert [float(label) for label in labels] == short_log_ticks(*ends)

@@ -70,8 +70,11 @@ class NothingToDraw(UserError):
 def caption(figure: Figure, title: str, note: str) -> None:
     """Put a title above and what was run below: every figure carries its scale and n.
 
-    Both are broken into lines that fit the figure.
+    Both are broken into lines that fit the figure. Short logarithmic axes get round numbers.
     """
+    from petridish.figures.log_axes import label_short_log_axes
+
+    label_short_log_axes(figure)
     width = figure.get_size_inches()[0]
     lines = [part for line in note.splitlines() for part in wrap(line, int(width * 15.5))]
     head = "\n".join(wrap(title, int(width * 10.5)))

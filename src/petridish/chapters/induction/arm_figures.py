@@ -199,5 +199,8 @@ def _times(panel: Any, x: Any, times: Any, name: str, *, xscale: str) -> None:
     panel.set(xscale=xscale, yscale="log")
     panel.plot(x[there], times[there], "o", color=BLUE, ms=3, alpha=0.5)
     known = np.unique(x[there])
+    if xscale == "log":
+        panel.set_xticks(known, [f"{value:g}" for value in known])
+        panel.set_xticks([], minor=True)
     middle = [float(np.median(times[there & (x == value)])) for value in known]
     panel.plot(known, middle, color=INK, lw=1)
