@@ -35,6 +35,7 @@ from petridish.chapters.induction.plateaus import (
     TimeNearUnigram,
     halfway_down,
 )
+from petridish.chapters.induction.rungs import AtRung, RungTime, rungs_of
 from petridish.chapters.induction.strategies import EndBetween
 from petridish.figures.style import NothingToDraw
 from petridish.rules import InOrder, Over, TimeTo
@@ -90,6 +91,27 @@ def test_the_loss_is_placed_between_two_strategies() -> None:
     assert plateau.low.tolist()[:2] == [0.5, 0]
     assert plateau.high.tolist()[:2] == [0.5, 1]
     assert GapAtEnd().of(gap_table([[5.0, math.nan]], "DIVERGED")).tolist() == [math.inf]
+
+
+def test_the_ladder_reaches_from_bigrams_to_the_start() -> None:
+    """Above unigrams in shares of the way from the start, below in gaps; without a way it is empty.
+
+    Starts at 2 and 3.4, unigrams at 3: the second run starts within a quarter of the gap, and is
+    near unigrams on the ladder when it has come three quarters of its own way.
+    """
+    table = gap_table([[5.0, 4.0, 3.0, 2.0], [3.4, 3.2, 3.1, 1.5], [2.0, 2.0], None])
+    places = [found.tolist() for _, found in rungs_of(table)]
+
+    assert places[0] == [2.0, 1.5, 1.0, 0.5]
+    assert places[1] == pytest.approx([2.0, 1.5, 1.25, 0.25])
+    assert places[2:] == [[], []]
+    assert GapTime(1.25).of(table).tolist()[1] == 1  # at its start
+    assert RungTime(1.2501).of(table).tolist()[:2] == [20, 20]
+    assert np.isnan(RungTime(1.25).of(table)[2:]).all()
+    curve = pl.Series("curve.iid", [[8.0, 4.0, 2.0, 1.0]] * 2 + [None] * 2)
+    at = AtRung("iid", 1.2501, relative=True).of(table.with_columns(curve))
+    assert at.tolist()[:2] == [0.25, 0.25]
+    assert np.isnan(at[2:]).all()
 
 
 def test_a_network_that_went_straight_to_bigrams_would_fail_the_order() -> None:
