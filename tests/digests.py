@@ -26,6 +26,7 @@ from petridish.models import (
     CausalTransformer,
     ClsTransformer,
     Constant,
+    NoisyMLP,
     Normal,
     PublishedInduction,
     ResNet,
@@ -56,6 +57,7 @@ from petridish.training import (
     SquaredError,
     Taught,
     Training,
+    Weighted,
 )
 from petridish.values import known_classes, version_of
 from tests.golden import RUNS, changes, drawn, gist, losses, readings, two_steps
@@ -111,6 +113,13 @@ SERVED["filters"] = RunSpec(
     model=ResNet(2),
     init=ByName((("@bias", Constant(0.0)), ("*", Normal(0.1)))),  # its own is PyTorch's draw
     training=Training(loss=CrossEntropy(), batch_size=None),
+)
+SERVED["noisy"] = RunSpec(
+    task=Dictionary(7, 5, 3),
+    data=Data(m=16, n_test=50),
+    model=NoisyMLP(6, 0.3),
+    init=Normal(0.1),
+    training=Training(loss=Weighted((1, 2)), batch_size=None),
 )
 _FIRST = replace(RUNS["model mlp(6)"], seed=0)
 SERVED["goes on"] = replace(_FIRST, init=From(_FIRST))

@@ -47,6 +47,7 @@ OURS = {
     "FL-9": {"M", "3", "R", "D", "D2"},
     "FL-10": {"start", "shuffled", "learned"},
     "FL-11": {"constant"},
+    "FL-12": {"E", "EC", "W8", "W9", "WC"},
     "IH-1": {"stages", "plateau", "near", "bayes", "independent", "doubly"},
     "IH-2": {"back", "successors", "attention", "any-token"},
     "IH-3": {"ratio", "near", "doubly"},

@@ -31,6 +31,7 @@ from petridish.models import (
     KaimingGaussian,
     MinimalAttention,
     Model,
+    NoisyMLP,
     Normal,
     Oscillating,
     OverSparse,
@@ -103,13 +104,14 @@ ALL_MODELS: list[Any] = [
 def test_the_suites_cover_everything() -> None:
     """A new initialisation, activation or model must join the lists above.
 
-    Models that read tokens or images are in files of their own: test_attention_only.py,
-    test_cls_transformer.py, test_bare_head.py, test_image_features.py and test_induction_models.py.
+    Models that read tokens or images, or draw noise, are in files of their own:
+    test_attention_only.py, test_cls_transformer.py, test_bare_head.py, test_image_features.py,
+    test_induction_models.py and test_noisy_neurons.py.
     """
     activations = {type(model.activation) for model in ALL_MODELS if hasattr(model, "activation")}
     assert {type(init) for init in ALL_INITS} == set(INITS.values()) - {Own}  # of modules alone
     others = {AttentionOnly, BareHead, ClsTransformer, ResNet}
-    others |= {CausalTransformer, MinimalAttention, PublishedInduction}
+    others |= {CausalTransformer, MinimalAttention, NoisyMLP, PublishedInduction}
     assert {type(model) for model in ALL_MODELS} == set(MODELS.values()) - others
     assert activations == set(ACTIVATIONS.values())
 

@@ -23,6 +23,7 @@ from petridish.chapters.induction.second_drop import SECOND_DROP
 from petridish.chapters.induction.variants import VARIANTS
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS
+from petridish.chapters.inputs.first_steps import FIRST_TWO
 from petridish.chapters.inputs.frontier import STRUCTURE
 from petridish.chapters.inputs.image_clusters import IMAGES
 from petridish.chapters.inputs.injected_images import OTHER_IMAGES
@@ -58,7 +59,7 @@ HIDDEN = (
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (
     *(METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE),
-    *(VARIED, FILTERS, OTHER_IMAGES),
+    *(VARIED, FILTERS, OTHER_IMAGES, FIRST_TWO),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 INDUCTION = (

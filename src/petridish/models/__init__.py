@@ -33,6 +33,7 @@ from petridish.models.inits import (
 from petridish.models.minimal_attention import MinimalAttention
 from petridish.models.mlp import MLP
 from petridish.models.module_inits import ByName, FromModule, Own, usual_start
+from petridish.models.noisy_mlp import NoisyMLP
 from petridish.models.paired_inits import OverSparse, Paired, SymmetricSigns
 from petridish.models.parameters import parameters_of
 from petridish.models.parity_transformer import ParityTransformer
@@ -63,6 +64,7 @@ MODELS: dict[str, type] = {
         AttentionOnly,
         BareHead,
         *(MinimalAttention, CausalTransformer, PublishedInduction),
+        NoisyMLP,
     )
 }
 
@@ -90,6 +92,7 @@ __all__ = [
     "KaimingGaussian",
     "MinimalAttention",
     "Model",
+    "NoisyMLP",
     "Normal",
     "Oscillating",
     "OverSparse",

@@ -28,7 +28,8 @@ class MLPModule(nn.Module):
         self, sizes: Sequence[int], activation: Activation, *, biased: bool, summed: bool
     ) -> None:
         super().__init__()
-        self.activation, self.summed = activation, summed
+        self.activation: Activation | NoisyModule = activation
+        self.summed = summed
         fans = list(pairwise(sizes))[: -1 if summed else None]
         self.depth = len(sizes) - 2  # hidden layers
         for number, (fan_in, fan_out) in enumerate(fans, start=1):
@@ -44,6 +45,18 @@ class MLPModule(nn.Module):
             return h.sum(dim=1, keepdim=True)
         outputs: Tensor = self.get_submodule(f"layer{self.depth + 1}")(h)
         return outputs
+
+
+class NoisyModule(nn.Module):
+    """σ(z + ξ) in training, ξ ~ N(0, noise²) for every entry; σ(z) in evaluation."""
+
+    def __init__(self, activation: Activation, noise: float) -> None:
+        super().__init__()
+        self.activation, self.noise = activation, noise
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Apply the activation, behind the noise."""
+        return self.activation(z + self.noise * torch.randn_like(z) if self.training else z)
 
 
 class PolyNetModule(nn.Module):

@@ -63,6 +63,7 @@ from petridish.training.losses import (
     MultiMargin,
     ReadsUnlabelled,
     Square,
+    Weighted,
 )
 from petridish.training.metrics import (
     KL,
@@ -195,6 +196,7 @@ __all__ = [
     "TokenSpread",
     "Training",
     "WeightClusters",
+    "Weighted",
     "cell_text",
     "choose_engine",
     "ended",

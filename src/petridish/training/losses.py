@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from petridish.errors import UserError
 from petridish.tasks.domain import Classes, Domain, Values
 from petridish.training.devices import is_on_host
-from petridish.values import LATER
+from petridish.values import LATER, Gone
 
 if TYPE_CHECKING:
     import torch
@@ -76,6 +76,56 @@ def mean_of_labelled(each: Tensor, labels: Tensor) -> Tensor:
     there = labels >= 0
     counted = there.flatten(1).sum(dim=1).clamp(min=1)
     return each.where(there, 0.0).flatten(1).sum(dim=1) / counted
+
+
+class WeighsClasses(MeanOfExamples):
+    """A mean over labelled examples in which classes may have weights.
+
+    With weights it is Σ w_y loss / Σ w_y over the labels y of the batch, as in PyTorch: classes
+    that are rare can count as much as the others.
+    """
+
+    weights: tuple[float, ...]
+
+    def check_weights(self) -> None:
+        """Refuse weights that are no finite numbers of at least 0, or all 0."""
+        try:
+            weights = tuple(float(weight) for weight in self.weights)
+        except (TypeError, ValueError):  # no numbers
+            weights = (math.nan,)
+        positive = all(0 <= weight < math.inf for weight in weights)
+        if not positive or (weights and not any(weights)):
+            raise UserError(
+                f"{type(self).__name__}: weights={self.weights}. Give one finite number of at "
+                "least 0 per class, not all of them 0."
+            )
+        object.__setattr__(self, "weights", weights)
+
+    def check_classes(self, domain: Domain) -> None:
+        """Refuse other weights than one per class."""
+        classes = domain.target.k if isinstance(domain.target, Classes) else 0
+        if self.weights and len(self.weights) != classes:
+            instead = "Give one weight per class." if classes else "Give none."
+            raise UserError(
+                f"{type(self).__name__}: {len(self.weights)} weights were given, but the task has "
+                f"{domain.target}. {instead}"
+            )
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether there are no weights."""
+        return not self.weights
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each run, shape (run,)."""
+        if not self.weights:
+            return super().__call__(outputs, labels)
+        weights = weights_on(self.weights, outputs.dtype, outputs.device)
+        weights = weights[labels.long().clamp(min=0)] * (labels >= 0)
+        total = (self.each(outputs, labels) * weights).flatten(1).sum(dim=1)
+        counted = weights.flatten(1).sum(dim=1)
+        # A batch without a label that counts has the loss 0, and no gradient.
+        return total / counted.where(counted > 0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -168,7 +218,42 @@ class Correlation(MarginLoss):
 
 
 @dataclass(frozen=True)
-class CrossEntropy(MeanOfExamples):
+class Weighted(WeighsClasses):
+    """A margin loss in which the two classes have weights.
+
+    Attributes
+    ----------
+    weights : tuple of float
+        Those of y = +1 and y = −1. The loss is Σ w_y loss / Σ w_y over the labels of the batch.
+    loss : MarginLoss
+        The loss of each example.
+    """
+
+    name: ClassVar[str] = "weighted"
+
+    weights: tuple[float, ...] = (1.0, 1.0)
+    loss: MarginLoss = Hinge()
+
+    def __post_init__(self) -> None:
+        self.check_weights()
+        if not isinstance(self.loss, MarginLoss | Gone):
+            raise UserError(
+                f"Weighted: loss={self.loss!r}. Give a margin loss, such as Hinge(); CrossEntropy "
+                "has weights of its own."
+            )
+
+    def n_outputs(self, domain: Domain) -> int:
+        """Return 1: the output f."""
+        self.check_classes(domain)
+        return self.loss.n_outputs(domain)
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each example, unweighted."""
+        return self.loss.each(outputs, labels)
+
+
+@dataclass(frozen=True)
+class CrossEntropy(WeighsClasses):
     """−log softmax(f)_label, one output per class; positions count like examples.
 
     Attributes
@@ -183,13 +268,7 @@ class CrossEntropy(MeanOfExamples):
     weights: tuple[float, ...] = field(default=(), metadata=LATER)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
-        positive = all(0 <= weight < math.inf for weight in self.weights)
-        if not positive or (self.weights and not any(self.weights)):
-            raise UserError(
-                f"CrossEntropy: weights={self.weights}. Give one finite number of at least 0 per "
-                "class, not all of them 0."
-            )
+        self.check_weights()
 
     def n_outputs(self, domain: Domain) -> int:
         """Return the number of classes."""
@@ -198,33 +277,13 @@ class CrossEntropy(MeanOfExamples):
                 f"The loss cross_entropy needs classes, but the task has {domain.target}. "
                 "Use square."
             )
-        if self.weights and len(self.weights) != domain.target.k:
-            raise UserError(
-                f"CrossEntropy: {len(self.weights)} weights were given, but the task has "
-                f"{domain.target}. Give one weight per class."
-            )
+        self.check_classes(domain)
         return domain.target.k
-
-    @property
-    def is_mean(self) -> bool:
-        """Whether there are no weights."""
-        return not self.weights
 
     def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return −log of the label's probability, unweighted."""
         log_probability = outputs.log_softmax(dim=-1)
         return -log_probability.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-
-    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of each run, shape (run,)."""
-        if not self.weights:
-            return super().__call__(outputs, labels)
-        weights = weights_on(self.weights, outputs.dtype, outputs.device)[labels.clamp(min=0)]
-        weights = weights * (labels >= 0)
-        total = (self.each(outputs, labels) * weights).flatten(1).sum(dim=1)
-        counted = weights.flatten(1).sum(dim=1)
-        # A batch without a label that counts has the loss 0, and no gradient.
-        return total / counted.where(counted > 0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -333,5 +392,6 @@ def weights_on(weights: tuple[float, ...], kind: torch.dtype, device: torch.devi
 TAKES_BITS = (Hinge, Square, Logistic, Correlation)
 """Losses that accept the labels of two classes as bytes, without −1."""
 LOSSES: dict[str, type] = {
-    loss.name: loss for loss in (*TAKES_BITS, CrossEntropy, BalancedOnUnlabelled, MultiMargin)
+    loss.name: loss
+    for loss in (*TAKES_BITS, Weighted, CrossEntropy, BalancedOnUnlabelled, MultiMargin)
 }

@@ -32,14 +32,15 @@ CONTROLS = ("one step, ", "one step from", "literal")
 
 
 @reads(*curve_columns(ERROR, COSINE))
-def arms_over_time(table: pl.DataFrame, title: str) -> Figure:
+def arms_over_time(table: pl.DataFrame, title: str, *, only: tuple[str, ...] = ()) -> Figure:
     """Draw each method's test error, and how near a neuron is to the sum of relevant patterns.
 
     Thin lines are seeds, thick ones their medians; dashed, without structure in the inputs. Step 0
     is after the first steps that a method has taken on the whole sample, if it takes any. Of
-    several rates the one with the lowest median error at the end is drawn.
+    several rates the one with the lowest median error at the end is drawn. `only` names the arms,
+    if not all are meant.
     """
-    return _over_time(table, title, (ERROR, COSINE))
+    return _over_time(table, title, (ERROR, COSINE), only)
 
 
 @reads(*curve_columns(ERROR, COVERED))
@@ -48,17 +49,21 @@ def coverage_over_time(table: pl.DataFrame, title: str) -> Figure:
     return _over_time(table, title, (ERROR, COVERED))
 
 
-def _over_time(table: pl.DataFrame, title: str, curves: tuple[str, ...]) -> Figure:
+def _over_time(
+    table: pl.DataFrame, title: str, curves: tuple[str, ...], only: tuple[str, ...] = ()
+) -> Figure:
     table = with_curves(table, *curves)
-    names = sorted(arm_names(table))
+    names = sorted(name for name in arm_names(table) if not only or name in only)
     if not names:
         raise NothingToDraw("These runs have no arms. Declare the sweep as Arms({name: Sweep(…)}).")
     controls = [name for name in names if name.startswith(CONTROLS)]
     shown = [name for name in names if name not in controls]
     rows = [shown, [*controls, *(n for n in ("one step", "two step") if n in names)]]
     rows = rows if controls and shown else [names]
-    tasks, seeds = sorted(set(table["task"])), table["seed"].n_unique()
-    note = f"{'; '.join(tasks[:2])}{' …' if len(tasks) > 2 else ''}\n{len(table)} runs, {seeds} "
+    runs = [arm(table, name) for name in names]
+    drawn, seeds = sum(map(len, runs)), table["seed"].n_unique()
+    tasks = sorted({task for each in runs for task in each["task"].unique()})
+    note = f"{'; '.join(tasks[:2])}{' …' if len(tasks) > 2 else ''}\n{drawn} runs, {seeds} "
     note += "seeds per method. Thin: seeds; thick: medians; dashed: without structure."
     size = (9.5, 1.0 + 3.3 * len(rows))
     with framed(title, note, size, len(rows), len(curves)) as (figure, axes):

@@ -33,6 +33,7 @@ from petridish.training import (
     RunSpec,
     Schedule,
     Training,
+    Weighted,
 )
 
 WHOLE = Schedule()
@@ -143,6 +144,15 @@ def both_steps(run: RunSpec, first: float, second: float, *watched: Instrument) 
     )
     seen = Evaluation(every=1, curves=True, fitted_error=None, instruments=watched)
     return replace(run, training=training, evaluation=seen)
+
+
+def weighted(run: RunSpec) -> RunSpec:
+    """Weigh the classes of a run's steps by 1/(2 Pr[y = v]) [FL App. F]; what follows does not."""
+    task = run.task
+    assert isinstance(task, Dictionary), "whose shares are known"
+    y = task.mean_label  # E y, and (1 ± E y) / 2 are the shares of y = ±1
+    loss = Weighted((1 / (1 + y), 1 / (1 - y)))
+    return replace(run, training=replace(run.training, loss=loss))
 
 
 def decaying(run: RunSpec, rate: float) -> RunSpec:
