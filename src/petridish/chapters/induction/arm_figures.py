@@ -194,7 +194,8 @@ def _times(panel: Any, x: Any, times: Any, name: str, *, xscale: str) -> None:
     panel.set_title(name, loc="left")
     if not there.any():  # a logarithmic axis needs a number
         panel.set(xticks=[], yticks=[])
-        panel.text(0.5, 0.5, "no second drop", transform=panel.transAxes, ha="center", color=INK)
+        what = "no second drop" if len(times) else "no runs"
+        panel.text(0.5, 0.5, what, transform=panel.transAxes, ha="center", color=INK)
         return
     panel.set(xscale=xscale, yscale="log")
     panel.plot(x[there], times[there], "o", color=BLUE, ms=3, alpha=0.5)
