@@ -18,6 +18,7 @@ from petridish.rules.success import Beats, FrontierShrinks, NeverDecreases
 from petridish.statistics.intervals import (
     bootstrap_median,
     censored_median,
+    lower_median,
     mean_difference,
     wilson_interval,
 )
@@ -111,12 +112,21 @@ def test_a_mean_difference_by_hand() -> None:
 
 
 def test_medians_with_runs_that_never_ended() -> None:
-    """Censored runs count as later than all others; the lower of two middle values is taken."""
+    """Such runs count as later than all others.
+
+    Of two middle values the mean is taken, or the one that is known; rules take the lower one.
+    """
     assert censored_median([3, 1, None]) == 3
     assert censored_median([3, None, None]) == math.inf
-    assert censored_median([1, 2, 3, None]) == 2
+    assert censored_median([1, 2, 3, None]) == 2.5
     assert censored_median([1, None]) == 1
+    assert censored_median([1, 2, 4, None]) == 3
+    assert censored_median([0.25, 0.75]) == 0.5
+    assert censored_median([1, None, None, None]) == math.inf
     assert math.isnan(censored_median([]))
+    assert lower_median([1, 2, 4, None]) == 2
+    assert lower_median([1, None]) == 1
+    assert math.isnan(lower_median([]))
 
 
 def test_bootstrap_bounds_the_median() -> None:

@@ -136,6 +136,25 @@ EXPERIMENT = Experiment(
 """
 
 
+def test_a_claim_about_values_at_the_end_of_runs_that_may_stop_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that are solved end sooner than the others, and nothing said so."""
+    file = tmp_path / "ends.py"
+    rule = "Rule(AtEnd('test_error'), Each(('model.width',)), Median(), below=0.2)"
+    text = OWN_CLAIM.replace("Own())", f"{rule})").replace(
+        "MLP, Acc", "AtEnd, Each, Rule, MLP, Acc"
+    )
+    file.write_text(text.replace("Accepts,", "Accepts, Median,"))
+    assert run_command(["check", str(file)]) == 0
+    assert (
+        "claims       a reads values at the end, and a run ends once it is solved: runs may differ "
+        "in their steps. Set training.target_error=none to compare at equal steps.\n"
+    ) in capsys.readouterr().out
+    assert run_command(["check", str(file), "--set", "target_error=none"]) == 0
+    assert "claims       " not in capsys.readouterr().out
+
+
 def test_own_rules_and_figures_are_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

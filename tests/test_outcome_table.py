@@ -175,7 +175,8 @@ def test_diverged_runs_are_counted_and_count_as_the_largest() -> None:
 
     assert table.frame["diverged"].to_list() == [0, 0, 8]
     assert table.frame["value"].to_list() == [0.001, 0.01, math.inf]
-    assert table.remarks == ("8 of 24 runs diverged. They count as larger than all others.",)
+    assert table.remarks[1:] == ("8 of 24 runs diverged. They count as larger than all others.",)
+    assert table.remarks[0].startswith("16 of 24 runs stopped once they were solved, after 100 to")
     late = outcome_text(outcome_table(runs, value="time"))
     assert "> 400" in late
     assert "[≥ 400]" in late  # it was [400, > 400], and all that is known is that it is later

@@ -17,7 +17,7 @@ from petridish.chapters.hidden.rules.scaling import (
     GrowsSlowerThanSearch,
     cells_of,
 )
-from petridish.statistics.intervals import censored_median
+from petridish.statistics.intervals import lower_median
 from petridish.statistics.power_laws import Cell, PowerLaw, fit_power_law
 from tests.cell_tables import with_cells
 from tests.rule_worlds import CONTRADICTED, SUPPORTED, UNDECIDED, decided, most_wrong
@@ -78,12 +78,12 @@ def test_looks_are_spread_by_hand() -> None:
 
 
 def test_quantiles_are_the_censored_ones(seed: int) -> None:
-    """The median is the censored one, but for less than an evaluation; known if half are solved."""
+    """The median is the lower one, but for less than an evaluation; known if half are solved."""
     rng = np.random.default_rng(seed)
     for runs in range(1, 40):
         times = 10 * rng.integers(1, 9, runs).astype(float)
         times[rng.random(runs) < 0.4] = math.inf
-        expected = censored_median([None if math.isinf(t) else float(t) for t in times])
+        expected = lower_median([None if math.isinf(t) else float(t) for t in times])
         found = cell_of(list(times)).quantile()
         assert found == expected or expected - 10 < found < expected
     tenth = cell_of([10.0] * 9 + [math.inf])

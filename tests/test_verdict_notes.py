@@ -12,12 +12,24 @@ import pytest
 
 from petridish import run
 from petridish.experiment import Experiment, user_experiment
-from petridish.rules import Claim, Each, Field, Judgement, Mean, Rule, Share, Solved
+from petridish.rules import (
+    AtEnd,
+    Claim,
+    Each,
+    Field,
+    Judgement,
+    Mean,
+    Median,
+    Rule,
+    Share,
+    Solved,
+    SolvedAt,
+)
 from petridish.rules.claims import blind_within, seeds_to_exclude
 from petridish.store.verdicts_shown import VerdictsShown
 from petridish.sweeps import Sweep
 from tests.conftest import Command
-from tests.outcome_worlds import BASE
+from tests.outcome_worlds import BASE, half_solved, world
 from tests.rule_worlds import most_wrong
 
 UNDECIDED = Judgement.UNDECIDED
@@ -213,3 +225,21 @@ def test_a_rule_says_what_would_decide_it_and_how_much_it_sees() -> None:
         "0.239 are too small for these runs to show"
     )
     assert finding.note == "about 120 seeds instead of 20 would exclude 0.5, if the estimate stays"
+
+
+def test_a_verdict_on_values_at_the_end_says_which_runs_stopped(tmp_path: Path) -> None:
+    """Such values are of different steps; of times and shares there is nothing to say."""
+    rules = {
+        "end": Rule(AtEnd("test_error"), Each(), Median(), below=0.2),
+        "time": Rule(SolvedAt(), Each(), Median(), below=300),
+    }
+    claims = tuple(Claim(name, "A claim.", "ours", rule) for name, rule in rules.items())
+    axes = {"seed": range(8)}
+    experiment = Experiment("own", "own", "ours", {"own": Sweep(BASE, axes)}, claims)
+    end, time = experiment.judge_shown(world(axes, half_solved), tmp_path, "own")
+    said = (
+        "4 of 8 runs stopped once they were solved, after 100 steps: values at the end are of "
+        "different steps. Set training.target_error=none to compare at equal steps."
+    )
+    assert said in end.notes
+    assert said not in time.notes

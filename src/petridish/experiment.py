@@ -26,6 +26,7 @@ from petridish.rules.claims import (
 )
 from petridish.rules.columns import columns_read
 from petridish.rules.declared import check_rule, one_axis_at_a_time
+from petridish.rules.outcome_remarks import rule_reads_end, stopped_apart
 from petridish.rules.varying import axis_order, is_plane
 from petridish.store.verdicts_shown import Judged, VerdictsShown
 from petridish.sweeps import Sweep, load_user_file
@@ -171,7 +172,8 @@ class Experiment:
             again = self._judged_before(
                 verdict, runs, [e for e in earlier if e[0] < verdict.finding.n]
             )
-            notes = tuple(note for note in (verdict.finding.note, again) if note)
+            apart = stopped_apart(runs) if rule_reads_end(verdict.claim.rule) else []
+            notes = tuple(note for note in (verdict.finding.note, *apart, again) if note)
             found.append(replace(verdict, notes=notes))
         shown.note((v.claim.name, v.finding.n, v.finding.judgement.value) for v in found)
         return found

@@ -58,6 +58,8 @@ def check(
     if not own and not tried:
         typer.echo("contract     no class of your own is used")
     cells = [spec for spec, _ in sweep.cells()]
+    if note := _compared_at_ends(experiment, cells):
+        typer.echo(f"claims       {note}")
     check_all(cells)
     typer.echo(f"settings     all {len(cells)} cells can be trained")
     largest = max(cells, key=check_memory)
@@ -71,6 +73,19 @@ def check(
         f"price        at most {clock(cost.seconds)} on the {cost.jobs} cores of this machine, "
         f"{count(cost.model_steps)} model-steps"
     )
+
+
+def _compared_at_ends(experiment: Experiment, cells: list[RunSpec]) -> str:
+    """Return which claims compare values at the end of runs that may stop at success."""
+    from petridish.rules.outcome_remarks import AT_EQUAL_STEPS, ends_early, rule_reads_end
+
+    names = [claim.name for claim in experiment.claims if rule_reads_end(claim.rule)]
+    stop = next(filter(None, map(ends_early, cells)), "")
+    if not names or not stop:
+        return ""
+    reads = f"{', '.join(names)} {'reads' if len(names) == 1 else 'read'} values at the end"
+    cure = AT_EQUAL_STEPS.format(stop)
+    return f"{reads}, and a run ends once it is solved: runs may differ in their steps. {cure}"
 
 
 class _FirstSteps:

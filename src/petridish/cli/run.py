@@ -199,7 +199,8 @@ def outcome_rows(sweep: Sweep, runs: pl.DataFrame, shown: axes.AxisOptions) -> l
 
 def print_outcomes(sweep: Sweep, runs: pl.DataFrame, shown: axes.AxisOptions) -> None:
     """Print the outcome of every setting, over the axes asked for or those that vary."""
-    from petridish.rules.outcome_table import diverged, outcome_table
+    from petridish.rules.outcome_remarks import diverged
+    from petridish.rules.outcome_table import outcome_table
     from petridish.rules.outcome_text import outcome_text
     from petridish.rules.varying import axis_order, is_plane
 

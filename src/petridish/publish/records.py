@@ -94,7 +94,7 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
         return _ends(runs)
 
     from petridish.rules.outcome_classes import CLASSES, with_classes
-    from petridish.statistics.intervals import anytime_interval, censored_median
+    from petridish.statistics.intervals import anytime_interval, lower_median
 
     by = cell_columns(runs)
     rows = []
@@ -109,7 +109,7 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
                 "success": solved / made,
                 "low": round(float(low), 4),
                 "high": round(float(high), 4),
-                "median_steps": censored_median(cell["solved_at"].to_list()),
+                "median_steps": lower_median(cell["solved_at"].to_list()),
                 **{name: int((cell["class"] == name).sum()) for name in CLASSES},
                 **(
                     {"core_seconds": round(float(cell["seconds"].sum()), 1)}

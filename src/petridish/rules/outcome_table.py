@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, nearest, require
 from petridish.rules.cells import ordered, sortable
 from petridish.rules.measures import ENDS, AtEnd, LastOf, Measure, ReachedAt, Solved, SolvedAt
+from petridish.rules.outcome_remarks import diverged, half_known, reads_end, stopped_apart
 from petridish.rules.specs import specs_of
 from petridish.rules.tuning import Best, best_by, tuned
 from petridish.rules.varying import as_axis, full_name, varying
@@ -176,10 +177,13 @@ def outcome_table(
         remarks.append(
             f"At the best {fields_over} ({what}), chosen on the other half of the seeds."
         )
-    frame = _cells(table, axes, measure, chosen)
+    frame, unclear = _cells(table, axes, measure, chosen)
+    remarks += unclear
     restarts = table["restart"].n_unique() if "restart" in table.columns else 1
     if restarts > 1:
         remarks.append(f"Every seed was restarted: {restarts} runs of it share their data.")
+    if reads_end(measure):
+        remarks += stopped_apart(table)
     for line in diverged(table):
         worst = " They count as larger than all others." if value not in ("solved", "time") else ""
         remarks.append(line + worst)
@@ -187,12 +191,6 @@ def outcome_table(
     label = "share of runs solved" if value == "solved" else f"median {measure.label}"
     found = OutcomeTable(axes, value, label, frame, budget, tuple(remarks))
     return replace(found, remarks=(f"{alike}.", *remarks)) if (alike := found.alike) else found
-
-
-def diverged(table: pl.DataFrame) -> list[str]:
-    """Return how many runs diverged, as text; "" where none did."""
-    count = int((table["outcome"] == "DIVERGED").sum())
-    return [f"{count} of {len(table)} runs diverged."] if count else []
 
 
 def _several(names: Sequence[str] | str) -> list[str]:
@@ -313,7 +311,7 @@ def _cells(
     axes: OutcomeAxes,
     measure: Measure,
     chosen: dict[tuple[Any, ...], list[tuple[Any, ...]]],
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, list[str]]:
     import polars as pl
 
     measure.check(table)
@@ -330,9 +328,10 @@ def _cells(
     )
     frame = pl.concat([names, numbers], how="horizontal") if axes.fields else numbers
     if not isinstance(measure, Solved):
-        return frame
+        return frame, half_known(known, setting, unsolved=isinstance(measure, SolvedAt))
     value, low, high = shares(frame["solved"].to_numpy(), frame["n"].to_numpy())
-    return frame.with_columns(pl.Series("value", value), low=pl.Series(low), high=pl.Series(high))
+    ends = {"low": pl.Series(low), "high": pl.Series(high)}
+    return frame.with_columns(pl.Series("value", value), **ends), []
 
 
 def summaries(

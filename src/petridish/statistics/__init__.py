@@ -4,6 +4,7 @@ from petridish.statistics.intervals import (
     anytime_interval,
     bootstrap_median,
     censored_median,
+    lower_median,
     mean_difference,
     wilson_interval,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "censored_median",
     "decrease_test",
     "holm",
+    "lower_median",
     "mean_difference",
     "trend_test",
     "wilson_interval",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from petridish.errors import UserError
 from petridish.statistics.intervals import (
     RESAMPLES,
-    censored_median,
+    lower_median,
     median_interval,
     student_half_width,
 )
@@ -115,8 +115,8 @@ class Median(_OfOneSample):
 
     The lower end is an order statistic of the lower ends of what is known, the higher end one of
     the higher ends, so that the coverage holds however many values are censored, and by what. The
-    estimate is the lower median of the higher ends: infinite where more than half of the times lie
-    beyond their budget.
+    estimate is the lower median (`lower_median`) of the higher ends: infinite where more than half
+    of the times lie beyond their budget.
     """
 
     label: ClassVar[str] = "median"
@@ -126,7 +126,7 @@ class Median(_OfOneSample):
         n = len(sample.low)
         low, _ = median_interval(sample.low, coverage)
         _, high = median_interval(sample.high, coverage)
-        return Estimate(censored_median(sample.high.tolist()), low, high, _too_few(n, coverage))
+        return Estimate(lower_median(sample.high.tolist()), low, high, _too_few(n, coverage))
 
 
 def fewest_for_median(coverage: float) -> int:

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from petridish.statistics.known import Known
 
@@ -161,13 +161,29 @@ def censored_median(times: Sequence[float | None]) -> float:
     """Return the median of times of which some are only known to lie beyond the budget.
 
     A run that never converged is censored (None), not dropped: it counts as later than all others.
-    The result is infinite where more than half of the runs did not converge. With an even number of
-    runs the lower of the two middle values is taken, so that it is a time that was measured.
+    With an even number of runs it is the mean of the two middle values, or the lower of them where
+    the other is infinite. It is infinite where more than half of the runs did not converge.
     """
-    if not times:
-        return math.nan
+    ordered = np.sort([math.inf if time is None else time for time in times])
+    n = len(ordered)
+    return float(between_middles(ordered[(n - 1) // 2], ordered[n // 2])) if n else math.nan
+
+
+def lower_median(times: Sequence[float | None]) -> float:
+    """Return the median, of an even number the lower of the two middle values: one measured.
+
+    The estimate of rules, where intervals are between order statistics too.
+    """
     ordered = sorted(math.inf if time is None else time for time in times)
-    return ordered[(len(ordered) - 1) // 2]
+    return ordered[(len(ordered) - 1) // 2] if ordered else math.nan
+
+
+def between_middles(lower: ArrayLike, upper: ArrayLike) -> Floats:
+    """Return the mean of two middle values; the lower one where the upper one is infinite."""
+    low, high = np.asarray(lower, float), np.asarray(upper, float)
+    both = np.isfinite(low) & np.isfinite(high)
+    found: Floats = low + np.subtract(high, low, where=both, out=np.zeros_like(low)) / 2
+    return found
 
 
 def bootstrap_median(
@@ -182,7 +198,7 @@ def bootstrap_median(
         return math.nan, math.nan
     values = np.array([math.inf if time is None else time for time in times])
     drawn = np.sort(rng.choice(values, (resamples, len(values))), axis=1)
-    medians = drawn[:, (len(values) - 1) // 2]
+    medians = between_middles(drawn[:, (len(values) - 1) // 2], drawn[:, len(values) // 2])
     tail = (1 - coverage) / 2
     low, high = np.quantile(medians, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
@@ -221,7 +237,8 @@ def grouped_medians(
     ----------
     values : Known
         One number per run; those that are not there are left out. A time beyond a budget counts as
-        later than all others, so that a median may be infinite.
+        later than all others, so that a median may be infinite. Of an even number the median is
+        as `censored_median` says.
     groups : array of int
         The group of each number, from 0 to `count` − 1.
     count : int
@@ -243,7 +260,8 @@ def grouped_medians(
     rank = np.array([ranks.get(n, 0) for n in sizes.tolist()], np.int64)
     found = np.full((3, count), math.nan)
     some, enough = sizes > 0, rank > 0
-    found[0, some] = high[(starts + (sizes - 1) // 2)[some]]
+    middles = (high[(starts + place)[some]] for place in ((sizes - 1) // 2, sizes // 2))
+    found[0, some] = between_middles(*middles)
     found[1, enough] = low[(starts + rank - 1)[enough]]
     found[2, enough] = high[(starts + sizes - rank)[enough]]
     return found[0], found[1], found[2]

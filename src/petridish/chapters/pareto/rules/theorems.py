@@ -49,7 +49,7 @@ class AboveTheBound:
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from runs on sparse parities."""
-        from petridish.statistics.intervals import anytime_interval, censored_median
+        from petridish.statistics.intervals import anytime_interval, lower_median
         from petridish.theory.lower_bounds import n_parameters, resource_product, sq_bound
 
         quantity = "least resource product of a success, over Proposition 3's bound"
@@ -59,7 +59,7 @@ class AboveTheBound:
         ratios = []
         for cell in offline.partition_by("task", "init", "data.m", "model.width"):
             run, times = cell.row(0, named=True), cell["solved_at"].to_list()
-            middle = censored_median(times)
+            middle = lower_median(times)
             if not math.isfinite(middle):
                 continue
             solved = sum(time is not None and time <= middle for time in times)
