@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from petridish.chapters.variables.trials import success_by_sample
-from petridish.figures.panels import framed
-from petridish.figures.style import BLUE, GREEN, GREY, INK, ORANGE, sample_label, shades
+from petridish.figures.panels import framed, tiles
+from petridish.figures.style import BLUE, GREEN, GREY, INK, ORANGE, caption, sample_label
 from petridish.rules.columns import reads
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @reads()
 def success_of_trials(table: pl.DataFrame, title: str) -> Figure:
-    """Draw the share of trials that succeed against m, one line for each T.
+    """Draw the share of trials that succeed against m, one panel for each T.
 
     Bars are 95 % intervals (Wilson's). A search does not try every size; the number of
     trials at each size is written beside its mark.
@@ -25,32 +25,34 @@ def success_of_trials(table: pl.DataFrame, title: str) -> Figure:
 
     cells = success_by_sample(table)
     lengths = sorted(set(cells["task.n"]))
-    colours = shades(lengths)
     note = (
         f"{cells['trials'].sum()} trials, {len(table)} runs. A trial succeeds if one of its "
         "restarts does. Bars: 95 % intervals; small numbers: trials. Dotted: 80 %."
     )
-    with framed(title, note, (7, 4.4)) as (figure, ((panel,),)):
-        for place, length in enumerate(lengths):
+    labels = ("sample size m", "share that succeeds")
+    with tiles(
+        len(lengths), 4, tile=(2.2, 1.7), margin=(0.3, 0.9), labels=labels, sharex=True, sharey=True
+    ) as (figure, every):
+        for length, panel in zip(lengths, every, strict=True):
             own = cells.filter(cells["task.n"] == length)
             m, n, solved = (own[name].to_numpy() for name in ("data.m", "trials", "solved"))
-            m = m * 1.012**place  # beside each other, so that no bar hides another
             low, high = wilson_interval(solved, n)
             share = solved / n
             bars = [(share - low).clip(0), (high - share).clip(0)]
-            look = {"color": colours[length], "marker": "o", "ms": 4, "lw": 1.3, "capsize": 2}
-            panel.errorbar(m, share, bars, label=f"T = {length}", **look)
+            panel.errorbar(m, share, bars, color=BLUE, marker="o", ms=4, lw=1.1, capsize=2)
             for x, y, number in zip(m, share, n, strict=True):
                 panel.annotate(
-                    str(number), (x, y), (4, 4), textcoords="offset points", fontsize=7, color=GREY
+                    str(number), (x, y), (4, -9), textcoords="offset points", fontsize=7, color=GREY
                 )
-        panel.axhline(0.8, color=GREY, lw=0.7, ls=":")
-        panel.set(ylim=(-0.03, 1.06), ylabel="share of trials that succeed")
-        panel.set(xscale="log", xlabel="sample size m")
-        sizes = sorted(set(cells["data.m"]))
-        panel.set_xticks(sizes, [sample_label(m) for m in sizes])
-        panel.xaxis.set_minor_formatter("")
-        panel.legend(frameon=False)
+            panel.axhline(0.8, color=GREY, lw=0.7, ls=":")
+            panel.set(ylim=(-0.15, 1.08), xscale="log")
+            panel.margins(x=0.08)
+            panel.set_title(f"T = {length}", fontsize=9)
+        sizes = cells["data.m"].to_numpy()
+        ticks = [m for m in (10, 20, 30, 50, 70, 100, 200) if sizes.min() <= m <= sizes.max()]
+        every[0].set_xticks(ticks, [sample_label(m) for m in ticks])
+        every[0].xaxis.set_minor_formatter("")
+        caption(figure, title, note)
     return figure
 
 
@@ -73,17 +75,18 @@ def growth(table: pl.DataFrame, title: str) -> Figure:
     with framed(title, note, (7, 4.6)) as (figure, ((panel,),)):
         for place, length in enumerate(lengths):
             low, high = known.interval(place, 0.05)
-            found_low, found = known.found[place]
-            if found_low != found:
-                at = found if found_low == 0 else found_low
-                panel.annotate(
-                    "",
-                    (length, at * (0.85 if found_low == 0 else 1.15)),
-                    (length, at),
-                    arrowprops={"arrowstyle": "->", "color": BLUE},
-                )
-                found = at
-            top = high if np.isfinite(high) else found
+            tried = table.filter(table["task.n"] == length)["data.m"]
+            found = float(np.clip(known.found[place, 1], tried.min(), tried.max()))
+            for end, edge, beyond in ((low, tried.min(), 0.85), (high, tried.max(), 1.15)):
+                if end == 0 or not np.isfinite(end):
+                    panel.annotate(
+                        "",
+                        (length, edge * beyond),
+                        (length, edge),
+                        arrowprops={"arrowstyle": "->", "color": BLUE},
+                    )
+            low = low or float(tried.min())
+            top = high if np.isfinite(high) else float(tried.max())
             panel.errorbar(
                 length,
                 found,
@@ -102,8 +105,8 @@ def growth(table: pl.DataFrame, title: str) -> Figure:
         if lengths.max() >= 300 >= lengths.min():
             panel.plot(300, 70, "x", color=INK, ms=8, label="about 70 at T = 300 [TH §4.6]")
         panel.set(xscale="log", xlabel="bits T", ylabel="sample size m")
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(0, 1.3 * panel.get_ylim()[1])  # room for the legend
         panel.set_xticks(lengths, [f"{length:g}" for length in lengths])
         panel.xaxis.set_minor_formatter("")
-        panel.legend(frameon=False, loc="lower right")
+        panel.legend(frameon=False, loc="upper left", ncols=2, fontsize=8)
     return figure
