@@ -85,7 +85,8 @@ def beside(table: pl.DataFrame) -> pl.DataFrame:
     """Return, for every T, the sample that was needed, and what a bound and a search ask for.
 
     `decades` is by how many powers of ten the sample of Cor. 4.9, with explicit constants, lies
-    beyond the measured one: not the bound's fault, but what is left to explain.
+    beyond the measured one: not the bound's fault, but what is left to explain. None where no
+    sample that was tried is enough.
     """
     import numpy as np
     import polars as pl
@@ -100,17 +101,18 @@ def beside(table: pl.DataFrame) -> pl.DataFrame:
     for place, length in enumerate(known.lengths):
         low, high = known.interval(place, 0.05)
         implied = implied_sample(int(length))
-        measured = known.found[place, 1]
+        measured = float(known.found[place, 1])
+        decades = round(float(np.log10(implied / measured)), 1) if np.isfinite(measured) else None
         rows.append(
             {
                 "T": int(length),
-                "m": float(measured),
+                "m": measured,
                 "low": low,
                 "high": high,
                 "log2 C(T, 3)": round(least_sample(int(length), 3), 1),
                 "one AND alone": sample_needed("exhaustive search", int(length)),
                 "Cor. 4.9": f"{implied:.2g}",
-                "decades": round(float(np.log10(implied / measured)), 1),
+                "decades": decades,
             }
         )
     return pl.DataFrame(rows)
