@@ -71,6 +71,7 @@ def test_the_gallery_says_how_each_figure_was_made(
         "363 of 414 runs",
         "4560 of 5180 runs",  # arms that share runs count them twice
         "286 of 1020 runs",
+        "1462 of 14300 runs",  # a search
     ]
     assert f"petridish figure {settings}\npetridish frontier {settings} --out" in text
     assert "petridish tabular bench --data DIR --experiment PF-6B --scale nets" in text

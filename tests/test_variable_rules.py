@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -19,15 +20,18 @@ from petridish.chapters.variables.classical import (
 )
 from petridish.chapters.variables.function_rules import EasierThan, written
 from petridish.chapters.variables.functions import MAJORITY, PARITY, classes
+from petridish.chapters.variables.inside import MEASURED
 from petridish.chapters.variables.measures import LeastBelow
 from petridish.chapters.variables.rules import LinearInLog, ThresholdAt
-from petridish.chapters.variables.sample_thresholds import box_cox
+from petridish.chapters.variables.sample_thresholds import box_cox, thresholds_of
 from petridish.chapters.variables.start_rules import MixedStarts, ScattersMore
 from petridish.errors import UserError
 from petridish.models import ClsTransformer
+from petridish.publish.records import read_record
 from petridish.rules import Judgement
 from petridish.rules.curve_measures import LeastOf
 from petridish.store import Store
+from petridish.sweeps import Arms
 from petridish.tasks import BiasedAnd, Classes, Domain, Tokens
 from petridish.theory.variables.bounds import BOUNDS, find_bound, implied_sample
 from petridish.theory.variables.generalisation import closed_rademacher, rademacher_bound
@@ -67,6 +71,12 @@ def test_a_logarithm_is_not_rejected_and_a_root_is() -> None:
     assert root.low > 0
     few = LinearInLog().judge(smooth({50: 20, 100: 30}), 0.05)
     assert few.remark == "needs four values of task.n"
+
+
+def test_a_threshold_that_trials_leave_open_says_nothing_of_the_law() -> None:
+    """With four trials the least m may be larger than all that were tried, whatever the law."""
+    finding = LinearInLog().judge(smooth({n: round(20 * np.log2(n)) for n in LENGTHS}, 4), 0.05)
+    assert (finding.judgement, finding.low, finding.high) == (Judgement.UNDECIDED, -3, 3)
 
 
 @pytest.mark.parametrize(
@@ -257,3 +267,17 @@ def test_the_smoke_runs_are_judged_drawn_and_tabulated(name: str, smoke_store: S
         assert draw(table, name).get_axes()
     for tabulate in experiment.tables.values():
         assert len(tabulate(table)) > 0
+
+
+def test_curves_are_drawn_around_the_threshold_of_the_record() -> None:
+    """VC-2's sample at T = 300 is the least m that VC-1's record has there; two more follow."""
+    (folder,) = (Path(__file__).parent.parent / "records").glob("*-VC-1-laptop")
+    runs = read_record(folder)
+    known = thresholds_of(runs.filter(pl.col("task.n") == 300))
+    arms = EXPERIMENTS["VC-2"].sweep("laptop")
+    assert isinstance(arms, Arms)
+    sizes = {name: arm.base.data.m for name, arm in arms.arms.items()}
+
+    assert known.exact
+    assert known.found[0, 1] == MEASURED == sizes.pop("at the threshold")
+    assert sizes == {"below": 37, "above": 155, "m = 50": 50, "m = 200": 200, "one head": 300}

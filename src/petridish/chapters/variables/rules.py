@@ -68,7 +68,8 @@ class LinearInLog(_OfThresholds):
 
     Contradicted if the interval leaves out 0: linearity in log T is rejected. Supported if it has 0
     in it and ends below `below`, so that steeper laws are rejected. (That data prefer a logarithm
-    to every power cannot come out: as γ → 0 powers become it.)
+    to every power cannot come out: as γ → 0 powers become it.) Where trials leave open whether a
+    threshold lies among the sizes that were tried, γ is open too.
     """
 
     below: float = 0.5
@@ -81,10 +82,14 @@ class LinearInLog(_OfThresholds):
         known = thresholds_of(table, self.success)
         if not known.exact:
             return nothing(quantity, f"a threshold lies outside of the sizes tried: {known.text}")
-        each = box_cox(known.lengths, known.drawn.mean(axis=1))
-        each = np.where(np.isnan(each), -3, each)  # all equal: as flat as it gets
+        inside = (known.drawn[:, 0] == known.drawn[:, 1]).all(axis=0)
+        each = np.full(len(inside), np.nan)
+        each[inside] = box_cox(known.lengths, known.drawn[:, 0, inside])
+        # All equal: as flat as it gets. A threshold outside of the sizes tried: any γ.
+        least = np.where(np.isnan(each), -3, each)
+        most = np.where(inside, least, 3)
         estimate = float(box_cox(known.lengths, known.found[:, :1])[0])
-        low, high = outer_quantile(each, level / 2), outer_quantile(each, 1 - level / 2)
+        low, high = outer_quantile(least, level / 2), outer_quantile(most, 1 - level / 2)
         rejected = low > 0 or high < 0
         judgement = Judgement.CONTRADICTED if rejected else Judgement.UNDECIDED
         if not rejected and high < self.below:
