@@ -75,9 +75,10 @@ def growth(table: pl.DataFrame, title: str) -> Figure:
     with framed(title, note, (7, 4.6)) as (figure, ((panel,),)):
         for place, length in enumerate(lengths):
             low, high = known.interval(place, 0.05)
-            tried = table.filter(table["task.n"] == length)["data.m"]
-            found = float(np.clip(known.found[place, 1], tried.min(), tried.max()))
-            for end, edge, beyond in ((low, tried.min(), 0.85), (high, tried.max(), 1.15)):
+            tried = table.filter(table["task.n"] == length)["data.m"].to_numpy()
+            first, last = float(tried.min()), float(tried.max())
+            found = float(np.clip(known.found[place, 1], first, last))
+            for end, edge, beyond in ((low, first, 0.85), (high, last, 1.15)):
                 if end == 0 or not np.isfinite(end):
                     panel.annotate(
                         "",
@@ -85,8 +86,8 @@ def growth(table: pl.DataFrame, title: str) -> Figure:
                         (length, edge),
                         arrowprops={"arrowstyle": "->", "color": BLUE},
                     )
-            low = low or float(tried.min())
-            top = high if np.isfinite(high) else float(tried.max())
+            low = low or first
+            top = high if np.isfinite(high) else last
             panel.errorbar(
                 length,
                 found,
