@@ -565,6 +565,21 @@ def test_charts_can_be_taken_away_as_pictures(visit: Page, tmp_path: Path) -> No
         assert (tmp_path / f"chart.{kind}").read_bytes().startswith(start)
 
 
+def test_no_chart_offers_to_upload_itself(visit: Page) -> None:
+    """The buttons of a chart save it here, and do not cover its legend."""
+    page = visit.open(PF3)
+    page.locator(".map .cell").first.click()
+    page.wait_for_selector(".chart .scatterlayer .trace")
+    page.locator(".chart").first.hover()
+    titles = page.locator(".modebar-btn").evaluate_all("all => all.map((b) => b.dataset.title)")
+    assert "Download plot as a PNG" in titles
+    assert [t for t in titles if re.search("share|cloud|upload|edit", t, re.IGNORECASE)] == []
+    for place in range(page.locator(".js-plotly-plot").count()):
+        of = page.locator(".js-plotly-plot").nth(place)
+        bar, legend = (of.locator(each).first.bounding_box() for each in (".modebar", ".legend"))
+        assert bar["y"] + bar["height"] <= legend["y"]
+
+
 def test_an_exported_file_shows_the_same_without_a_network(
     browser: Any, server: Served, folder: Path, tmp_path: Path
 ) -> None:

@@ -64,9 +64,10 @@ async function chart(place, traces, how) {
     yaxis: { ...axis(how.y, how.logY), ...(how.rangeY ? { range: how.rangeY } : {}) },
     font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
     paper_bgcolor: colour("--page"), plot_bgcolor: colour("--page"),
-    margin: { l: 50, r: 10, t: 10, b: 40 }, legend: { orientation: "h", y: 1.12, x: 0 },
+    // The legend stands below, the buttons above: neither covers the other.
+    margin: { l: 50, r: 10, t: 32, b: 40 }, legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0 },
     hovermode: "closest", showlegend: true,
-  }, { displaylogo: false, responsive: true,
+  }, { displaylogo: false, responsive: true, showSendToCloud: false, plotlyServerURL: "", // nothing is uploaded
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
     toImageButtonOptions: { format: "svg", filename: how.title },
     modeBarButtonsToAdd: [{ name: "Download plot as a PNG", icon: Plotly.Icons.disk,
