@@ -63,6 +63,19 @@ def test_the_heat_map_prints_what_it_shows() -> None:
     assert figure.get_suptitle() == "Title"
 
 
+def test_no_frontier_is_drawn_for_a_row_that_does_not_cross_half() -> None:
+    """A line on the edge of the grid would read as a frontier at its least or largest m."""
+
+    def lines(outcome: pl.Expr) -> int:
+        figure = success_heat_map(frontier_table().with_columns(outcome=outcome), "Title")
+        return sum(len(axes.lines) for axes in figure.axes if axes.get_title(loc="left"))
+
+    wide, enough = (pl.col(n) > pl.col(n).min() for n in ("model.width", "data.m"))
+    crossing = pl.when(wide & enough).then(pl.lit("SOLVED")).otherwise(pl.lit("OUT_OF_STEPS"))
+    assert lines(pl.lit("OUT_OF_STEPS")) == lines(pl.lit("SOLVED")) == 0
+    assert lines(crossing) > 0
+
+
 def test_an_incomplete_grid_is_drawn_as_far_as_it_goes() -> None:
     """Cells without runs stay empty, and the range of n is printed."""
     table = frontier_table().filter((pl.col("model.width") < 1000) | (pl.col("data.m") < 800))

@@ -100,7 +100,7 @@ def _draw(
             panel.set_visible(True)
             drawn = fill(panel, stratum, counts)
             runs, solved = counts.runs[stratum], counts.solved[stratum]
-            success = np.where(runs > 0, solved / np.maximum(runs, 1), 0)
+            success = np.where(runs > 0, solved / np.maximum(runs, 1), np.nan)
             _frontier_line(panel, success, line)
             panel.set_title(init if len(layout.places) == across else f"{task}, {init}", loc="left")
             panel.set_xticks(range(n_columns), [sample_label(m) for m in counts.columns])
@@ -151,7 +151,8 @@ def success_heat_map(table: pl.DataFrame, title: str) -> Figure:
     kind = "anytime-valid, as cells have unequal n" if adaptive else "Wilson's"
     note = (
         f"Percent solved, ✓ all; small: 95 % interval ({kind}); hatched: it holds ½. "
-        "Orange: the frontier, the smallest m at which half of the runs succeed."
+        "Orange: the frontier, the smallest m at which half of the runs succeed, "
+        "where a row crosses it."
     )
     solved = table["outcome"] == "SOLVED"
     if solved.all() or not solved.any():
@@ -192,7 +193,7 @@ def class_map(table: pl.DataFrame, title: str) -> Figure:
     note = (
         f"Fitted: training error ≤ {fitted}; solved: test error ≤ {solved}; grokked: solved at "
         f"least {DELAY:g} times later than fitted. Online (∞) there is no sample to fit. Black: "
-        "the frontier, the smallest m at which half of the runs succeed."
+        "the frontier, the smallest m at which half of the runs succeed, where a row crosses it."
     )
     figure, _ = _draw(table, title, note, fill, INK)
     with house_style():
@@ -207,13 +208,22 @@ def class_map(table: pl.DataFrame, title: str) -> Figure:
 
 
 def _frontier_line(panel: Any, success: np.ndarray[Any, Any], colour: str) -> None:
-    """Draw the frontier as a staircase on the left edge of the first cell that reaches ½."""
+    """Draw the frontier as a staircase on the left edge of the first cell that reaches ½.
+
+    A row that does not cross ½ has none: its frontier is not on this grid.
+    """
     from petridish.rules.frontier import frontier_index
 
     index = frontier_index(success)
+    crosses = [
+        first < success.shape[-1] and bool((success[row, :first] < 0.5).any())
+        for row, first in enumerate(index)
+    ]
     for row, first in enumerate(index):
+        if not crosses[row]:
+            continue
         lines = [([first - 0.5] * 2, [row - 0.5, row + 0.5])]
-        if row:
+        if row and crosses[row - 1]:
             lines.append(([index[row - 1] - 0.5, first - 0.5], [row - 0.5] * 2))
         for x, y in lines:
             # At the edge of the grid half of a clipped line would be cut off.
