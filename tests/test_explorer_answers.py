@@ -197,8 +197,59 @@ def test_classes_are_counted_as_the_rules_count_them(world: World) -> None:
     expected = with_classes(runs)["class"].value_counts()
     counted = dict(zip(expected["class"], expected["count"], strict=True))
 
-    assert {n: sum(c) for n, c in zip(CLASSES, found["counts"], strict=True) if sum(c)} == counted
+    named = zip(found["names"], found["counts"], strict=True)
+    assert {n: sum(c) for n, c in named if sum(c)} == counted
+    assert found["names"][: len(CLASSES)] == list(CLASSES)
     assert stairs["runs"] == stairs["of"] == len(runs)
+
+
+def with_ends(to: Path, store: Path, *ends: tuple[str, int | None, int | None]) -> World:
+    """Return a world of the first setting of a store alone, whose runs ended as given."""
+    table = Store(store).read(columns="all").table.cast({pl.Categorical: pl.String})
+    one = table.filter(pl.col("cell") == pl.col("cell").first()).head(1)
+    rows = [
+        one.with_columns(
+            outcome=pl.lit(outcome),
+            solved_at=pl.lit(solved, pl.Int64),
+            fitted_at=pl.lit(fitted, pl.Int64),
+            key=pl.lit(f"{place:032x}"),
+            seed=pl.lit(place).cast(one.schema["seed"]),
+        )
+        for place, (outcome, solved, fitted) in enumerate(ends)
+    ]
+    Store(to).prepare()
+    Store(to).write_table(pl.concat(rows).with_columns(pl.col("cell").cast(pl.Categorical)))
+    return World(to)
+
+
+def test_diverged_runs_are_a_class_of_their_own(tmp_path: Path, smoke_store: SmokeStore) -> None:
+    """Whatever they had fitted: «never fitted» and «memorised only» did not diverge."""
+    ends = (("DIVERGED", None, None), ("DIVERGED", None, 10), ("OUT_OF_STEPS", None, 10))
+    world = with_ends(tmp_path / "ends", smoke_store("PF-3"), *ends)
+    found = world.ask("value", "all-runs", value="classes")
+    counts = dict(zip(found["names"], (sum(c) for c in found["counts"]), strict=True))
+    assert {n: c for n, c in counts.items() if c} == {"diverged": 2, "memorised only": 1}
+    assert sum(world.ask("stairs", "all-runs")["diverged"]) == 2
+
+
+def test_a_median_says_of_how_many_runs_it_is(tmp_path: Path, smoke_store: SmokeStore) -> None:
+    """A delay is that of the runs that had fitted; of none there is none, not one that is late."""
+    ends = (("SOLVED", 40, 20), ("SOLVED", 40, None), *[("OUT_OF_STEPS", None, None)] * 3)
+    world = with_ends(tmp_path / "some", smoke_store("PF-3"), *ends)
+    found = world.ask("value", "all-runs", value="grokking delay")
+    assert (found["values"], found["n"], found["low"]) == ([2.0], [1], [None])
+    assert world.ask("set", "all-runs")["counts"]["n"] == [5]
+
+    none = with_ends(tmp_path / "none", smoke_store("PF-3"), *ends[1:], ("SOLVED", 40, None))
+    assert "grokking delay" not in none.ask("set", "all-runs")["values"]
+
+
+def test_a_metric_that_no_run_has_is_not_offered(tmp_path: Path, smoke_store: SmokeStore) -> None:
+    """An error rate of real targets is NaN in every run: a map of it would be all dashes."""
+    table = Store(smoke_store("PF-3")).read(columns="all").table
+    Store(tmp_path).prepare()
+    Store(tmp_path).write_table(table.with_columns(test_error=pl.lit(math.nan)))
+    assert "test_error" not in World(tmp_path).ask("set", "all-runs")["values"]
 
 
 def test_a_setting_has_its_runs_curves_and_whole_spec(world: World) -> None:
@@ -230,11 +281,18 @@ def test_weights_are_pictures(tmp_path: Path, smoke_store: SmokeStore) -> None:
 
     assert first["title"] == "layer1.weight"
     assert np.shape(picture["rows"]) == tuple(first["shape"])
-    from petridish.explorer.details import SIDE, _smaller
+    from petridish.explorer.details import LINE, SIDE, _folded, _smaller
 
     large = np.arange(600.0 * 3).reshape(600, 3)
     assert _smaller(large).shape == (SIDE, 3)
     assert _smaller(np.ones((600, 700))) == pytest.approx(np.ones((SIDE, SIDE)))
+    for line in (np.arange(LINE + 5.0)[None], np.arange(23_000.0)[:, None]):
+        rows, width = _folded(line)  # a line of 23,000 numbers would be a pixel high
+        assert rows.shape[1] == width
+        assert abs(len(rows) - width) <= 1
+        assert np.array_equal(rows.ravel()[: line.size], line.ravel())
+        assert np.isnan(rows.ravel()[line.size :]).all()
+    assert _folded(np.ones((1, LINE)))[1] == _folded(large)[1] == 0
 
 
 def test_a_class_that_is_gone_is_shown_by_its_name(tmp_path: Path, smoke_store: SmokeStore) -> None:

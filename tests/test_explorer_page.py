@@ -252,6 +252,27 @@ def test_a_slider_classifies_the_runs_anew(visit: Page, folder: Path) -> None:
     assert float(page.evaluate("document.body.dataset.classified || 0")) < 100
 
 
+def test_a_lower_error_than_runs_were_stopped_at_leaves_them_unknown(visit: Page) -> None:
+    """They were stopped as solved before: «memorised only» would be an assertion."""
+    page = visit.open(f"{PF3}&value=classes")
+    before = visit.cells()
+    solved = sum(
+        int(n) for t in before.values() for n in re.findall(r"(\d+) (?:solved at once|grokked)", t)
+    )
+    assert solved > 0
+    assert not any("unknown" in text for text in before.values())
+    page.locator("[data-key='Solved: test error ≤']").fill("-4")
+    visit.until("location.hash.includes('solved=0.0001')")
+    after = visit.cells()
+    now = {
+        kind: sum(int(n) for t in after.values() for n in re.findall(rf"(\d+) {kind}", t))
+        for kind in ("solved at once", "grokked", "unknown: stopped before")
+    }
+    assert sum(now.values()) == solved
+    assert now["unknown: stopped before"] > 0
+    assert "unknown: stopped before" in page.inner_text(".legend")
+
+
 def test_the_keyboard_reaches_everything(visit: Page) -> None:
     """The map is one stop of the tabulator; arrows move, Enter opens."""
     page = visit.open(PF1)
@@ -272,6 +293,175 @@ def test_the_keyboard_reaches_everything(visit: Page) -> None:
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     visit.view("setting")
+
+
+def test_the_keyboard_pins_and_stays_where_it_was(visit: Page) -> None:
+    """P pins, and the focus stays on the cell: A, then B, then back from a setting to its cell."""
+    page = visit.open(PF1)
+    visit.cells()
+    page.locator(".map .cell[data-place='0,0']").first.focus()
+    place = "document.activeElement.dataset.place"
+    page.keyboard.press("p")
+    page.wait_for_selector(".pins p:nth-child(1)")
+    assert page.evaluate(place) == "0,0"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("P")
+    page.wait_for_selector(".pins p:nth-child(2)")
+    page.wait_for_selector("text=Compare A with B")
+    assert page.evaluate(place) == "0,1"
+    page.keyboard.press("P")
+    page.wait_for_selector("text=Compare A with B", state="detached")
+    page.keyboard.press("Enter")
+    visit.view("setting")
+    page.keyboard.press("p")
+    page.wait_for_selector("text=Compare A with B")
+    page.click("text=← map")
+    visit.view("map")
+    assert page.evaluate(place) == "0,1"
+    assert page.locator(".map").first.locator("[tabindex='0']").count() == 1
+
+
+def test_the_cell_under_the_mouse_is_pinned_by_its_key(visit: Page) -> None:
+    """As the map's hint says."""
+    page = visit.open(PF1)
+    cells = list(visit.cells())
+    page.hover(f".map .cell[data-id='{cells[2]}']")
+    page.keyboard.press("p")
+    page.wait_for_selector(".pins")
+    assert f"pins={cells[2]}" in page.url
+
+
+def test_a_view_that_is_being_read_does_not_stand_under_the_old_one(
+    browser: Any, server: Served
+) -> None:
+    """An answer that does not come leaves «Reading …» on the page, not what was asked before."""
+    context = browser.new_context()
+    visit = Page(context.new_page(), server.address)
+    page = visit.open(PF1)
+    visit.cells()
+    page.route("**/api/claims*", lambda _: None)
+    page.evaluate("location.hash = '#v=claims&of=PF_1-smoke'")
+    page.wait_for_selector("#view[aria-busy=true] >> text=Reading …")
+    assert page.locator(".map").count() == 0
+    page.evaluate("location.hash = '#v=map&of=PF_1-smoke'")
+    visit.cells()
+    assert page.get_attribute("#view", "aria-busy") is None
+    context.close()
+
+
+def test_what_cannot_be_read_is_said_in_its_place(browser: Any, server: Served) -> None:
+    """Curves that cannot be read: the line stands where they would, above the times' chart."""
+    context = browser.new_context()
+    visit = Page(context.new_page(), server.address)
+    name = server.ask("set", of="PF_3-smoke")["counts"]["id"][0]
+    page = visit.page
+    line = {"error": "The shard is torn."}
+    page.route("**/api/curves*", lambda route: route.fulfill(status=400, json=line))
+    visit.open(f"#v=setting&of=PF_3-smoke&id={name}")
+    page.wait_for_selector(".columns section:has(h2:text-is('Curves')) >> text=The shard is torn.")
+    assert page.locator("text=The shard is torn.").count() == 1
+    context.close()
+
+
+def test_many_problems_are_one_line_that_unfolds(
+    browser: Any, tmp_path: Path, smoke_store: SmokeStore
+) -> None:
+    """The first is said, the others wait below it."""
+    folder = fill(tmp_path / "store", smoke_store, "PF-3")
+    for number in range(5):
+        (folder / f"odd-{number}.parquet").write_bytes(b"odd")
+    with served(folder) as live:
+        context = browser.new_context()
+        visit = Page(context.new_page(), live.address)
+        page = visit.open(PF3)
+        page.wait_for_selector("#problems >> text=4 more of this kind")
+        assert page.locator("#problems .warning:visible").count() == 1
+        page.click("#problems summary")
+        assert page.locator("#problems .warning:visible").count() == 5
+        context.close()
+
+
+def test_a_setting_begins_with_its_share_interval_and_n(visit: Page) -> None:
+    """As its cell on the map says; two that are compared have theirs."""
+    page = visit.open(PF1)
+    cells = visit.cells()
+    first, second = list(cells)[:2]
+    page = visit.open(f"#v=setting&of=PF_1-smoke&id={first}")
+    assert page.inner_text(".headline") == cells[first].split(": ", 1)[1]
+    page = visit.open(f"#v=compare&of=PF_1-smoke&pins={first},{second}")
+    expected = [f"{x} {cells[n].split(': ', 1)[1]}" for x, n in (("A", first), ("B", second))]
+    assert page.locator(".headline").all_inner_texts() == expected
+
+
+def test_the_frontier_is_drawn_where_a_row_crosses_half(visit: Page, server: Served) -> None:
+    """Nothing on the edge of a row in which all settings lie on one side."""
+    about, value = (
+        server.ask("set", of="PF_1-smoke"),
+        server.ask("value", of="PF_1-smoke", value="solved"),
+    )
+    fields = {field["name"]: field["codes"] for field in about["fields"]}
+    rows: dict[Any, list[tuple[int, bool]]] = {}
+    for i, share in enumerate(value["values"]):
+        place = fields["init"][i], fields["model.width"][i]
+        rows.setdefault(place, []).append((fields["data.m"][i], share >= 0.5))
+    crossing = [
+        place
+        for place, cells in rows.items()
+        if not min(cells)[1] and any(above for _, above in cells)
+    ]
+    assert 0 < len(crossing) < len(rows)
+    page = visit.open(PF1)
+    visit.cells()
+    lines = page.locator(".map path[stroke='#d55e00']").evaluate_all(
+        "all => all.map((path) => path.getAttribute('d'))"
+    )
+    drawn = sum(len(re.findall(r"(\S+) (\S+)L\1 ", "".join(line))) for line in lines)
+    assert drawn == len(crossing)
+
+
+def test_the_scoreboard_is_a_list_on_a_phone(browser: Any, server: Served) -> None:
+    """Nothing is cut off, and every row says which claim it is of."""
+    text = "The smallest sample with which half of the runs succeed does not grow with the width."
+    claim = {
+        "id": "PF-1",
+        "claim": "a",
+        "kind": "paper",
+        "text": text,
+        "verdict": "supported",
+        "n": 9295,
+        "record": "2026-11-16-PF-1-panel",
+        "paper": "A success frontier: large width can compensate for small data.",
+        "largest": True,
+        "chapter": "Pareto frontiers",
+        "numbers": "2.58 [2, 6.32]",
+    }
+    further = {**claim, "largest": False, "record": "2026-11-18-PF-1-laptop"}
+    counts = {"chapter": "Pareto frontiers", "counts": {"supported": 2}}
+    board = {"claims": [claim, further], "chapters": [counts]}
+    for width in (390, 1400):
+        context = browser.new_context(viewport={"width": width, "height": 800})
+        visit = Page(context.new_page(), server.address)
+        visit.page.route("**/api/scoreboard", lambda route: route.fulfill(json=board))
+        page = visit.open()
+        page.click("summary:text-is('Pareto frontiers')")
+        box = page.locator(".stacks")
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+        firsts = box.locator("tbody tr td:first-child")
+        assert all(text in each for each in firsts.all_inner_texts())
+        assert firsts.first.bounding_box()["width"] > 250
+        place = box.locator(".place").first.bounding_box()
+        assert width < 1400 or place["height"] < 30  # one line
+        context.close()
+
+
+def test_an_enlarged_map_says_what_its_dots_are(visit: Page) -> None:
+    """Also where the map shows something else than success."""
+    page = visit.open(f"{PF1}&value=test_error")
+    visit.cells()
+    assert "one run, solved" not in page.inner_text(".legend")
+    page = visit.open(f"{PF1}&value=test_error&zoom=3")
+    visit.cells()
+    assert "one run, solved" in page.inner_text(".legend")
 
 
 def test_the_calculator_answers_as_sliders_move(visit: Page, server: Served) -> None:
@@ -545,7 +735,34 @@ def test_pictures_and_tables_can_be_taken_away(visit: Page, tmp_path: Path) -> N
     assert picture.startswith("<svg")
     assert picture.count('class="cell') == len(cells)
     assert "var(" not in picture
+    assert page.inner_text("h1.of") in picture  # the title, and what the marks mean
+    assert "undecided: the interval holds ½" in picture
+    places = [(row["model.width"], row["data.m"], row["init"]) for row in rows]
+    assert places == sorted(places, key=lambda p: (float(p[0]), float(p[1]), p[2]))
     assert taken["PNG"].read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_map_of_classes_takes_its_thresholds_along(visit: Page, tmp_path: Path) -> None:
+    """In the table and in the picture; a setting's table has a name that says which."""
+    page = visit.open(f"{PF3}&value=classes&solved=0.3&fitted=0.02")
+    visit.cells()
+    for kind in ("CSV", "SVG"):
+        with page.expect_download() as found:
+            page.click(f"button:text-is('{kind}')")
+        found.value.save_as(tmp_path / kind)
+    rows = list(csv.DictReader((tmp_path / "CSV").read_text("utf-8").splitlines()))
+    heads = (tmp_path / "CSV").read_text("utf-8").splitlines()[0].split(",")
+    assert len(heads) == len({*heads})
+    assert {(row["fitted at most"], row["solved at most"]) for row in rows} == {("0.02", "0.3")}
+    picture = (tmp_path / "SVG").read_text("utf-8")
+    assert "training error ≤ 0.02, solved: test error ≤ 0.3" in picture
+    assert all(name in picture for name in CLASSES)
+    page.locator(".map .cell").first.click()
+    visit.view("setting")
+    with page.expect_download() as found:
+        page.click("h2:text-is('Spec') >> xpath=preceding::button[text()='CSV'][1]")
+    assert found.value.suggested_filename.startswith("PF_3-smoke-")
+    assert "sample_size_m" in found.value.suggested_filename
 
 
 def test_charts_can_be_taken_away_as_pictures(visit: Page, tmp_path: Path) -> None:
@@ -605,6 +822,11 @@ def test_an_exported_file_shows_the_same_without_a_network(
     page.wait_for_selector("[data-key='Solved: test error ≤']")
     page.locator(".map .cell").first.click()
     page.wait_for_selector(".chart .scatterlayer .trace")
+    page.click("td a")
+    visit.view("run")
+    page.wait_for_selector(".chart .scatterlayer .trace")
+    assert page.inner_text("td:has-text('outcome') + td") in ("SOLVED", "OUT_OF_STEPS", "DIVERGED")
+    assert "does not hold" not in page.inner_text("#view")
     page.click("text=Claims")
     visit.view("claims")
     assert page.locator(".claim .verdict").count() == len(EXPERIMENTS["PF-3"].claims)

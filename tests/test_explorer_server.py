@@ -115,6 +115,19 @@ def test_with_a_token_nothing_is_shown_without_it(folder: Path) -> None:
         assert guarded.get("/api/home", Cookie=cookie)[0] == 200
 
 
+def test_two_explorers_of_a_host_keep_their_own_tokens(folder: Path) -> None:
+    """A browser keeps cookies by host, whatever the port: the second would replace the first."""
+    with served(folder, token="one") as first, served(folder, token="two") as second:
+        kept = [
+            each.get(f"/?token={word}")[1]["set-cookie"].partition(";")[0]
+            for each, word in ((first, "one"), (second, "two"))
+        ]
+        assert len({cookie.partition("=")[0] for cookie in kept}) == 2
+        for each in (first, second):
+            assert each.get("/api/home", Cookie="; ".join(kept))[0] == 200
+        assert first.get("/", Host="127.0.0.1:odd")[0] == 401
+
+
 def test_a_hundred_at_once_slow_ones_and_broken_ones_leave_it_serving(server: Served) -> None:
     """All hundred get the same answer; a client that says nothing blocks nobody."""
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]

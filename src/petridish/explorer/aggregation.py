@@ -38,6 +38,9 @@ MOST_CURVES = 20_000  # runs whose curves are read for one picture
 DELAY = "grokking delay"
 CLASS = "classes"
 CLASSIFIED = ("evaluation.every", "evaluation.fitted_error", "training.target_error")
+KINDS = (*CLASSES, "diverged", "unknown: stopped before")
+"""What a map of classes tells apart: a run that diverged is said to have, whatever it had fitted,
+and one that was stopped as solved says nothing of a lower error."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,17 @@ def counts_of(now: Snapshot) -> dict[str, Any]:
 
 def value_names(now: Snapshot) -> list[str]:
     """Return the names of what a map may show."""
-    known = {n for n in now.runs.columns if not now.runs[n].is_null().all()} | {*now.curves}
+    known = {n for n in now.runs.columns if _has_numbers(now.runs[n])} | {*now.curves}
     more = [CLASS] if "fitted_at" in known else []
     more += [DELAY] if {"fitted_at", "solved_at"} <= known else []
     names = [n for n in values_of(sorted(known)) if n not in ENDS or n in known]
     return [*names[:2], *more, *names[2:]]
+
+
+def _has_numbers(column: pl.Series) -> bool:
+    """Return whether some run has a value, which NaN is not: such as an error of real targets."""
+    there = column.is_not_null()
+    return bool((there & column.is_not_nan()).any() if column.dtype.is_float() else there.any())
 
 
 def usual(now: Snapshot, fields: list[str]) -> str:
@@ -144,8 +153,8 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
     """Return a value of every setting, with its interval."""
     if name == CLASS:
         return _classes(now)
-    known = [*now.runs.columns, *now.curves]
-    measure = GrokkingDelay() if name == DELAY else measure_of(name, known)
+    columns = [*now.runs.columns, *now.curves]
+    measure = GrokkingDelay() if name == DELAY else measure_of(name, columns)
     table = now.with_settings(*measure.columns)
     curves = [column for column in measure.columns if column.startswith("curve.")]
     if curves:
@@ -157,12 +166,8 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
         read = found.kept.read(table, curves)
         table = table.with_columns(read[column] for column in curves if column in read.columns)
     measure.check(table)
-    numbers = summaries(
-        measure.known(table),
-        table["outcome"],
-        table["setting"].cast(pl.Int64).to_numpy(),
-        len(now.settings),
-    )
+    known, place = measure.known(table), table["setting"].cast(pl.Int64).to_numpy()
+    numbers = summaries(known, table["outcome"], place, len(now.settings))
     value, low, high = (numbers[n] for n in ("value", "low", "high"))
     if isinstance(measure, Solved):
         value, low, high = map(pl.Series, shares(numbers["solved"], numbers["n"]))
@@ -176,6 +181,7 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
         "interval": f"{100 * COVERAGE:.0f} % interval"
         + (f" ({wilson})" if kind == "share" else " of the median, by order statistics"),
         "steps": name == "time" or name.startswith(("test_error <", "train_error <")),
+        "n": np.bincount(place[known.there], minlength=len(now.settings)).tolist(),
         "values": json_ready(list(value)),
         "low": json_ready(list(low)),
         "high": json_ready(list(high)),
@@ -183,12 +189,15 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
 
 
 def _classes(now: Snapshot) -> dict[str, Any]:
-    """Count the four classes of outcomes in every setting, by the thresholds of the runs."""
-    table = with_classes(now.with_settings(*CLASSIFIED))
+    """Count the classes of outcomes in every setting, by the thresholds of the runs."""
+    diverged = pl.when(pl.col("outcome") == "DIVERGED").then(pl.lit(KINDS[4]))
+    table = with_classes(now.with_settings(*CLASSIFIED)).with_columns(
+        diverged.otherwise(pl.col("class")).alias("class")
+    )
     place, size = table["setting"].cast(pl.Int64).to_numpy(), len(now.settings)
     counts = [
         np.bincount(place[(table["class"] == name).to_numpy()], minlength=size).tolist()
-        for name in CLASSES
+        for name in KINDS
     ]
     return {
         "value": CLASS,
@@ -196,7 +205,7 @@ def _classes(now: Snapshot) -> dict[str, Any]:
         "label": "what became of the runs",
         "interval": "",
         "steps": False,
-        "names": list(CLASSES),
+        "names": list(KINDS),
         "counts": counts,
     }
 
@@ -229,18 +238,20 @@ def staircases(found: RunSet, now: Snapshot, *, most: int = MOST_CURVES) -> dict
         chosen = np.unique(np.linspace(0, whole - 1, most).round().astype(np.int64))
         runs = runs.sort("setting", "seed", "restart")[chosen]
     curves = found.kept.read(runs, wanted)
-    every = now.settings["evaluation.every"].to_list()
+    every, steps = (now.settings[n] for n in ("evaluation.every", "training.steps"))
     settings = runs["setting"].to_list()
+    early = (runs["outcome"] == "SOLVED") & (runs["steps"] < steps[settings])
     held = curves.select(pl.all_horizontal(pl.col(wanted).list.len().fill_null(0) > 0)).to_series()
     kept = [setting for setting, there in zip(settings, held, strict=True) if there]
     return {
         "setting": kept,
-        "every": [every[setting] for setting in kept],
+        "every": every[kept].to_list(),
+        "diverged": (runs["outcome"] == "DIVERGED").filter(held).to_list(),
+        "stopped": early.filter(held).to_list(),  # as solved, before its budget was spent
         "train": _stairs(curves.filter(held), "curve.train_error"),
         "test": _stairs(curves.filter(held), "curve.test_error"),
         "runs": len(kept),
         "of": whole,
-        "names": list(CLASSES),
     }
 
 

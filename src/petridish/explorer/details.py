@@ -22,6 +22,7 @@ MOST_RUNS = 2_000  # of one setting, listed
 MOST_DRAWN = 200  # runs of one setting, whose curves are drawn
 POINTS = 400  # of one curve
 SIDE = 256  # of a picture, in cells
+LINE = 32  # numbers that are shown in one line; more are folded into rows
 SHOWN = ("outcome", "solved_at", "fitted_at", "steps", "test_error", "train_loss")
 
 
@@ -150,7 +151,8 @@ def picture_of(
 ) -> dict[str, Any]:
     """Return an array or a weight as a picture of at most `SIDE` by `SIDE` cells.
 
-    Of more than two dimensions `at` chooses one slice; cells of a larger picture are means.
+    Of more than two dimensions `at` chooses one slice; cells of a larger picture are means. A long
+    line is folded into rows, as a text is.
     """
     row = _kept(found, now, name, seed, restart)
     kind, _, rest = what.partition(".")
@@ -171,12 +173,14 @@ def picture_of(
         whole = whole[None]
     slices = whole.reshape(-1, *whole.shape[-2:])
     at = min(max(at, 0), len(slices) - 1)
-    shown = _smaller(slices[at])
+    shown, width = _folded(slices[at])
+    shown = _smaller(shown)
     return {
         "what": what,
         "shape": list(shape),
         "slices": len(slices),
         "at": at,
+        "folded": width,  # numbers of a row; 0 where rows are those of the array
         "rows": [
             [float(f"{v:.4g}") if math.isfinite(v) else None for v in line]
             for line in shown.tolist()
@@ -184,6 +188,22 @@ def picture_of(
         "largest": json_ready(float(np.nanmax(np.abs(values), initial=0.0))),
         "signed": bool((values < 0).any()),
     }
+
+
+def _folded(
+    values: np.ndarray[Any, np.dtype[np.float64]],
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], int]:
+    """Return a line as rows of a square, the last filled up by NaN, and their width.
+
+    What is no line, or is a short one, is returned as it is, with a width of 0.
+    """
+    if min(values.shape) > 1 or values.size <= LINE:
+        return values, 0
+    width = math.ceil(math.sqrt(values.size))
+    rows = -(-values.size // width)
+    found = np.full(rows * width, np.nan)
+    found[: values.size] = values.ravel()
+    return found.reshape(rows, width), width
 
 
 def _smaller(

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-COOKIE = "petridish-token"
+COOKIE = "petridish-token"  # and the port: a browser keeps cookies by host alone
 SCRIPTS = (
-    "state.js", "answers.js", "elements.js", "layout.js", "classes.js", "map.js", "saving.js",
-    "charts.js", "setting.js", "run.js", "calculator.js", "claims.js", "home.js", "commands.js",
-    "main.js",
+    "state.js", "answers.js", "elements.js", "layout.js", "classes.js", "legend.js", "keys.js",
+    "map.js", "saving.js", "charts.js", "setting.js", "run.js", "calculator.js", "claims.js",
+    "home.js", "commands.js", "main.js",
 )  # fmt: skip
 """The page's own script, in the order in which its files are read."""
 STYLE = "explorer.css"
@@ -87,7 +87,7 @@ def make_app(explorer: Explorer, *, token: str = "", hosts: Sequence[str] = LOOP
         if not token or not given:
             return HTMLResponse(page)
         found = RedirectResponse("./", status_code=303)  # the token leaves the address
-        found.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+        found.set_cookie(_cookie(request), given, httponly=True, samesite="strict")
         return found
 
     def script(request: Request) -> Response:
@@ -131,6 +131,12 @@ def make_app(explorer: Explorer, *, token: str = "", hosts: Sequence[str] = LOOP
     return app
 
 
+def _cookie(request: Request) -> str:
+    """Return the name of the token's cookie, by the port that the browser sees."""
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}-{port if port.isdecimal() else 80}"
+
+
 def _hosts(hosts: Sequence[str]) -> list[str]:
     """Return host names as Starlette compares them, without a port; one of IPv6 begins with [."""
     return [f"[{host}]" if ":" in host else host for host in hosts]
@@ -165,7 +171,7 @@ class _Guard:
             await send(message)
 
         request = Request(scope)
-        given = request.query_params.get("token") or request.cookies.get(COOKIE, "")
+        given = request.query_params.get("token") or request.cookies.get(_cookie(request), "")
         if self.token and not secrets.compare_digest(given.encode(), self.token.encode()):
             refused = PlainTextResponse(
                 "This explorer asks for its token. Open the address that `petridish explore` "

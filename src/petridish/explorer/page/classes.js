@@ -1,7 +1,8 @@
 "use strict";
 // What became of the runs by two thresholds, from their curves: computed here, as a slider moves.
 
-const CLASS_COLOURS = ["#0072B2", "#56B4E9", "#E69F00", "#BBBBBB"];
+const CLASS_COLOURS = ["#0072B2", "#56B4E9", "#E69F00", "#BBBBBB", "#882255", "#FFFFFF"];
+const DIVERGED = 4, UNKNOWN = 5; // classes, after those that thresholds alone tell apart
 const LATER = 2; // a run groks if it is solved this many times later than it has fitted
 
 /**
@@ -17,7 +18,8 @@ function firstBelow(stairs, run, threshold) {
 }
 
 /**
- * Count the classes of every setting: solved at once, grokked, memorised only, never fitted.
+ * Count the classes of every setting: solved at once, grokked, memorised only, never fitted, diverged;
+ * unknown where a run was stopped as solved before it could reach a lower error.
  * @param {any} stairs @param {number} settings @param {number} fitted @param {number} solved
  * @returns {number[][]}
  */
@@ -30,7 +32,8 @@ function classify(stairs, settings, fitted, solved) {
     if (solvedAt >= 0) {
       const unsolvedUntil = solvedAt - stairs.every[run];
       kind = fittedAt >= 0 && unsolvedUntil >= LATER * Math.max(fittedAt, 1) ? 1 : 0;
-    }
+    } else if (stairs.diverged[run]) kind = DIVERGED;
+    else if (stairs.stopped[run]) kind = UNKNOWN;
     counts[kind][stairs.setting[run]]++;
   }
   return counts;
@@ -51,6 +54,13 @@ function thresholdSlider(label, value, moved) {
   return element("label", { class: "line" }, label, slider, said);
 }
 
+/** Return the thresholds by which runs are classified: those moved to, or those of the runs; NaN where they differ. @param {any} set */
+function thresholdsIn(set) {
+  const usual = { fitted: num(set.thresholds.fitted), solved: num(set.thresholds.solved) };
+  if (!set.curves) return usual;
+  return { fitted: Number(state.fitted) || usual.fitted || 0.01, solved: Number(state.solved) || usual.solved || 0.1 };
+}
+
 let slidTo = 0; // frames asked for by sliders
 
 /** Return the sliders that classify the runs anew. @param {any} set @param {any} value @param {{value: any}} now @param {() => void} draw */
@@ -61,11 +71,8 @@ async function thresholds(set, value, now, draw) {
       "with. With Evaluation(curves=True) sliders appear here.");
   }
   const stairs = await ask("stairs", { of: set.name });
-  const usual = { fitted: num(set.thresholds.fitted), solved: num(set.thresholds.solved) };
-  const chosen = {
-    fitted: Number(state.fitted) || usual.fitted || 0.01,
-    solved: Number(state.solved) || usual.solved || 0.1,
-  };
+  const usual = num(set.thresholds.solved);
+  const chosen = thresholdsIn(set);
   const again = () => {
     const counts = classify(stairs, set.counts.id.length, chosen.fitted, chosen.solved);
     now.value = { ...value, counts };
@@ -85,8 +92,8 @@ async function thresholds(set, value, now, draw) {
   again();
   const part = stairs.runs < stairs.of
     ? ` From the curves of ${stairs.runs.toLocaleString("en")} of ${stairs.of.toLocaleString("en")} runs.` : "";
-  const lowest = Number.isFinite(usual.solved)
-    ? ` Runs stopped at a test error of ${written(usual.solved)}: of a lower one they say nothing.` : "";
+  const lowest = Number.isFinite(usual)
+    ? ` Runs stopped at a test error of ${written(usual)}: what they would have become by a lower one is unknown.` : "";
   return element("div", {},
     element("div", { class: "controls" },
       thresholdSlider("Fitted: training error ≤", chosen.fitted, moved("fitted")),

@@ -43,14 +43,15 @@ function choice(label, options, chosen, change) {
   return element("label", {}, label, list);
 }
 
-/** Make a table. @param {string[]} head @param {any[][]} rows @param {(row: number) => Record<string, any>} [of] */
-function table(head, rows, of = () => ({})) {
-  return element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "table" },
+/** Make a table; one that `stacks` becomes a list on a narrow screen. @param {string[]} head @param {any[][]} rows @param {(row: number) => Record<string, any>} [of] @param {boolean} [stacks] */
+function table(head, rows, of = () => ({}), stacks = false) {
+  return element("div", { class: stacks ? "scroll stacks" : "scroll", tabindex: 0, role: "region", "aria-label": "table" },
     element("table", {},
       head.length ? element("thead", {}, element("tr", {}, head.map((name) => element("th", {}, name)))) : null,
       element("tbody", {}, rows.map((row, place) =>
-        element("tr", of(place), row.map((value) =>
-          element("td", typeof value === "number" ? { class: "number" } : {}, value)))))));
+        element("tr", of(place), row.map((value, at) =>
+          element("td", { ...(typeof value === "number" ? { class: "number" } : {}), "data-name": stacks ? head[at] : null,
+            "data-empty": stacks && value === "" }, value)))))));
 }
 
 /** Write a number by a few digits. @param {number} value @param {boolean} [steps] */
@@ -70,6 +71,11 @@ function download(name, content) {
   leading.click();
   leading.remove();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+/** Return a text as the name of a file. @param {string} text */
+function fileName(text) {
+  return text.replace(/[^\p{L}\p{N}.()-]+/gu, "_").slice(0, 120);
 }
 
 /** Write rows as CSV. @param {any[][]} rows */

@@ -66,7 +66,7 @@ function scoreboardParts(board) {
       element("summary", {}, chapter.chapter),
       table(["claim", "kind", "verdict", "estimate", "n", "the paper", "from"], board.claims
         .filter((/** @type {any} */ claim) => claim.chapter === chapter.chapter)
-        .map((/** @type {any} */ claim) => [claim.largest ? `${claim.id} (${claim.claim}) ${claim.text}` : `${claim.id} (${claim.claim}), further`, claim.kind, badge(claim.verdict), claim.numbers,
-          claim.n || "", claim.largest ? claim.paper : "", claim.record])))),
+        .map((/** @type {any} */ claim) => [`${claim.id} (${claim.claim}) ${claim.text}${claim.largest ? "" : " (judged further)"}`, claim.kind, badge(claim.verdict), claim.numbers,
+          claim.n || "", claim.largest ? claim.paper : "", element("span", { class: "place" }, claim.record)]), () => ({}), true))),
   ];
 }

@@ -1,19 +1,43 @@
 "use strict";
 // Which view is shown, and what happens when the runs change.
 
+const PATIENCE = 200; // milliseconds before what is shown is said to be old
+const MOST_LINES = 2; // of problems, before they are folded
 const EVERY = 1000; // milliseconds between two questions whether there are new runs
 /** @type {Record<string, string>} */
 const VIEWS = { map: "Map", claims: "Claims", calculator: "Calculator" };
-/** @type {(() => any)[]} */
+/** @type {{work: () => any, place: Element | null}[]} */
 let afterwards = []; // what is drawn once its place is on the page
 let rendering = 0;
+let shown = state; // what the page shows, while it reads what is asked for
 let waiting = false; // for a slider to be left
 /** @type {Record<string, number>} */
 let versions = {};
 
-/** Do something once the view is on the page. @param {() => any} work */
-function later(work) {
-  afterwards.push(work);
+/** Do something once the view is on the page; what goes wrong is said in its place. @param {() => any} work @param {Element | null} [place] */
+function later(work, place = null) {
+  afterwards.push({ work, place });
+}
+
+/** Say that something else is being read: in the place of another view, or by paling what stands there. @param {HTMLElement} view @param {State} from */
+function sayReading(view, from) {
+  if (writeState(from) === writeState(state)) return; // new runs alone: what stands there is shown on
+  view.setAttribute("aria-busy", "true");
+  const same = /** @type {("v" | "of" | "id" | "run")[]} */ (["v", "of", "id", "run"]).every((name) => from[name] === state[name]);
+  if (!same) view.replaceChildren(element("p", { class: "soft", role: "status" }, "Reading …"));
+}
+
+/** Put the focus back to where it was before the page was drawn anew; on a map, to the setting that was left. @param {HTMLElement} view @param {string | null | undefined} key @param {string | null | undefined} id @param {State} from */
+function focusAgain(view, key, id, from) {
+  const again = key && view.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  if (again instanceof HTMLElement) again.focus();
+  if (state.v !== "map") {
+    pointedAt = "";
+    return;
+  }
+  const left = from.v === "setting" && from.of === state.of ? from.id : "";
+  const cell = cellOf(view, id || left);
+  if (cell && !again) focusCell(cell);
 }
 
 /** Return the head of every view of a set. @param {any} set */
@@ -29,7 +53,9 @@ function setHead(set) {
 async function render() {
   const turn = ++rendering;
   const view = /** @type {HTMLElement} */ (document.getElementById("view"));
-  const focused = document.activeElement?.getAttribute("data-key");
+  const [key, id] = ["data-key", "data-id"].map((name) => document.activeElement?.getAttribute(name));
+  const from = shown;
+  const reading = setTimeout(() => { if (turn === rendering) sayReading(view, from); }, PATIENCE);
   afterwards = [];
   /** @type {any[]} */
   let parts;
@@ -45,17 +71,19 @@ async function render() {
   } catch (error) {
     parts = [set ? setHead(set) : null, warning(error), element("p", {}, element("a", { href: set ? link({ v: "map", id: "", run: "", value: "" }) : "#" }, set ? "← map" : "← home"))];
   }
+  clearTimeout(reading);
   if (turn !== rendering) return;
   const work = afterwards;
+  shown = state;
+  view.removeAttribute("aria-busy");
   view.replaceChildren(...parts.flat(3).filter((part) => part));
   view.dataset.view = state.of ? state.v : "home";
   showPlaces(set);
   document.title = set ? `${set.id || set.title} ${set.scale} – petridish` : "petridish explorer";
-  if (focused) {
-    const again = view.querySelector(`[data-key="${CSS.escape(focused)}"]`);
-    if (again instanceof HTMLElement) again.focus();
+  focusAgain(view, key, id, from);
+  for (const each of work) {
+    Promise.resolve().then(each.work).catch((error) => each.place ? each.place.replaceChildren(warning(error)) : view.append(warning(error)));
   }
-  for (const each of work) Promise.resolve().then(each).catch((error) => view.append(warning(error)));
 }
 
 /** @param {any} set */
@@ -69,10 +97,11 @@ function showPlaces(set) {
 /** @param {string[]} problems */
 function showProblems(problems) {
   const place = /** @type {HTMLElement} */ (document.getElementById("problems"));
-  const shown = [...place.children].map((child) => child.textContent).join("\n");
-  if (shown !== problems.join("\n")) {
-    place.replaceChildren(...problems.map((text) => element("p", { class: "warning" }, text)));
-  }
+  const told = [...place.querySelectorAll("p")].map((line) => line.textContent).join("\n");
+  if (told === problems.join("\n")) return;
+  const lines = problems.map((text) => element("p", { class: "warning" }, text));
+  place.replaceChildren(...(lines.length <= MOST_LINES ? lines : [lines[0],
+    element("details", {}, element("summary", {}, `${lines.length - 1} more of this kind`), lines.slice(1))]));
 }
 
 /** Ask whether there are new runs, and show them. */
@@ -120,6 +149,7 @@ async function begin() {
     render();
     scrollTo(0, 0);
   });
+  addEventListener("keydown", pinByKey);
   addEventListener("focusout", () => {
     if (waiting) render();
     waiting = false;

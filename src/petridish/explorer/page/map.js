@@ -57,8 +57,8 @@ async function showMap(set) {
     legend, panels, reading, pinsBox(set),
     element("div", { class: "buttons" },
       element("button", { type: "button", onclick: () => saveMap(set, layout, now.value) }, "CSV"),
-      element("button", { type: "button", onclick: () => savePicture(panels, "svg") }, "SVG"),
-      element("button", { type: "button", onclick: () => savePicture(panels, "png") }, "PNG")),
+      element("button", { type: "button", onclick: () => savePicture(set, layout, now.value, panels, legendOf(layout, now.value, marked, dots), "svg") }, "SVG"),
+      element("button", { type: "button", onclick: () => savePicture(set, layout, now.value, panels, legendOf(layout, now.value, marked, dots), "png") }, "PNG")),
     commandBox(mapCommands(set, layout, name)),
   ];
   draw();
@@ -129,9 +129,20 @@ function drawMap(set, layout, value, marked, dots, place, legend, reading) {
       panelPicture(set, layout, part, value, scale, size, marked, dots, reading)));
   place.replaceChildren(...pictures);
   if (!pictures.length) place.replaceChildren(element("p", {}, "There are no runs to show yet."));
-  legend.replaceChildren(...legendParts(value, scale, marked));
-  const again = focused && place.querySelector(`[data-id="${CSS.escape(focused)}"]`);
-  if (again instanceof SVGElement) again.focus();
+  legend.replaceChildren(...legendParts(legendOf(layout, value, marked, dots)));
+  const again = cellOf(place, focused || "");
+  if (again) focusCell(again);
+}
+
+/** Return the legend of the map. @param {Layout} layout @param {any} value @param {any} marked @param {any} dots */
+function legendOf(layout, value, marked, dots) {
+  const scale = value.kind === "classes" ? null : scaleOf(value, layout.shown);
+  return legendItems(value, scale, marked, hasDots(dots, cellSize(layout)), layout.shown);
+}
+
+/** Return whether cells have a dot per run. @param {any} dots @param {number} size */
+function hasDots(dots, size) {
+  return Boolean(dots && size >= DOTS_FROM && dots.setting.length);
 }
 
 /** Return the side of a cell, in pixels. @param {Layout} layout */
@@ -174,14 +185,20 @@ function panelPicture(set, layout, part, value, scale, size, marked, dots, readi
     cell.setAttribute("tabindex", first ? "0" : "-1");
     cell.setAttribute("data-place", `${down},${across}`);
     first = false;
+    const id = set.counts.id[i];
     const tell = () => {
       reading.classList.add("told"); // from now on it stays in sight, however many panels there are
       reading.replaceChildren(settingTitle(set, i), ": ", cellText(set, i, value));
     };
     cell.addEventListener("pointerenter", tell);
-    cell.addEventListener("focus", tell);
-    cell.addEventListener("click", () => go({ v: "setting", id: set.counts.id[i], run: "" }));
-    cell.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => moveIn(group, event, set.counts.id[i], down, across));
+    cell.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => pointTo(id, event));
+    cell.addEventListener("pointerleave", () => pointFrom(id));
+    cell.addEventListener("focus", () => {
+      pointedAt = id;
+      tell();
+    });
+    cell.addEventListener("click", () => go({ v: "setting", id, run: "" }));
+    cell.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => moveIn(group, event, id, down, across));
     group.append(cell);
   }));
   picture.append(group);
@@ -227,19 +244,21 @@ function cellPicture(set, layout, i, value, scale, x, y, size, texted, marked, d
     value.counts.forEach((/** @type {number[]} */ count, /** @type {number} */ kind) => {
       if (!count[i]) return;
       const wide = box.width * count[i] / n;
-      cell.append(shape("rect", { x: at, y: box.y, width: wide, height: box.height, fill: CLASS_COLOURS[kind] }));
+      const part = { x: at, y: box.y, width: wide, height: box.height };
+      cell.append(shape("rect", { ...part, fill: CLASS_COLOURS[kind] }));
+      if (kind === UNKNOWN) cell.append(shape("rect", { ...part, fill: "url(#undecided-dark)" }));
       at += wide;
     });
   } else {
     const v = num(value.values[i]), place = scale.of(v);
-    const colour = Number.isFinite(v) ? shade(place) : "#9a9aa2";
-    ink = Number.isFinite(v) && place > 0.55 ? "#222" : "#fff";
-    cell.append(shape("rect", { ...box, fill: colour }));
-    if (isUndecided(value, i) || !Number.isFinite(v)) {
+    const colour = Number.isFinite(v) ? shade(place) : Number.isNaN(v) ? "var(--none)" : "#9a9aa2";
+    ink = Number.isNaN(v) ? "var(--soft)" : Number.isFinite(v) && place > 0.55 ? "#222" : "#fff";
+    cell.append(shape("rect", { ...box, style: `fill: ${colour}` }));
+    if (isUndecided(value, i) || isFew(value, i)) {
       cell.append(shape("rect", { ...box, fill: `url(#undecided-${ink === "#fff" ? "light" : "dark"})` }));
     }
   }
-  const dotted = dots && size >= DOTS_FROM && dots.setting.length;
+  const dotted = hasDots(dots, size);
   if (dotted) cell.append(...dotsIn(set, dots, i, x, y, size, ink));
   if (texted && value.kind !== "classes") {
     const v = num(value.values[i]);
@@ -291,12 +310,18 @@ function isUndecided(value, i) {
   return value.kind === "share" && num(value.low[i]) < 0.5 && num(value.high[i]) > 0.5;
 }
 
+/** Return whether a median has too few runs for an interval. @param {any} value @param {number} i */
+function isFew(value, i) {
+  return value.kind === "median" && !Number.isNaN(num(value.values[i])) && Number.isNaN(num(value.low[i]));
+}
+
 /** Return what a cell says, in words. @param {any} set @param {number} i @param {any} value */
 function cellText(set, i, value) {
   const n = set.counts.n[i];
   const lost = set.counts.diverged[i] ? `, ${set.counts.diverged[i]} diverged` : "";
   if (value.kind === "classes") {
-    return value.names.map((/** @type {string} */ name, /** @type {number} */ k) => `${value.counts[k][i]} ${name}`).join(", ") + `; n = ${n}`;
+    return value.names.map((/** @type {string} */ name, /** @type {number} */ k) => `${value.counts[k][i]} ${name}`)
+      .filter((/** @type {string} */ _, /** @type {number} */ k) => k < DIVERGED || value.counts[k][i]).join(", ") + `; n = ${n}`;
   }
   const ends = [num(value.low[i]), num(value.high[i])];
   if (value.kind === "share") {
@@ -304,11 +329,14 @@ function cellText(set, i, value) {
     return `${Math.round(100 * num(value.values[i]))} % solved [${low}, ${high}], n = ${n}${lost}` +
       (isUndecided(value, i) ? "; undecided, the interval holds ½" : "");
   }
+  // A median is over the runs of which the value is defined, such as the delay of one that had fitted.
+  const defined = value.n[i];
+  if (!defined) return `${value.label}: not defined for any of ${n} runs${lost}`;
   const interval = ends.some(Number.isNaN) ? "no interval of so few" : `[${ends.map((e) => written(e, value.steps)).join(", ")}]`;
-  return `${value.label} ${written(num(value.values[i]), value.steps)} ${interval}, n = ${n}${lost}`;
+  return `${value.label} ${written(num(value.values[i]), value.steps)} ${interval}, n = ${defined}${defined < n ? ` of ${n} runs, not defined for the others` : ""}${lost}`;
 }
 
-/** Draw the frontier: the first place across at which half of the runs succeed. @param {Layout} layout @param {Panel} part @param {any} value @param {number} left @param {number} top @param {number} size */
+/** Draw the frontier: the first place across at which half of the runs succeed; nothing for a row all on one side of it. @param {Layout} layout @param {Panel} part @param {any} value @param {number} left @param {number} top @param {number} size */
 function frontier(layout, part, value, left, top, size) {
   const { rows, columns } = layout;
   const first = rows.map((row) => {
@@ -316,62 +344,16 @@ function frontier(layout, part, value, left, top, size) {
       const i = part.cells.get(`${row},${column}`);
       return i !== undefined && num(value.values[i]) >= 0.5;
     });
-    return at < 0 ? columns.length : at;
+    const below = columns.slice(0, Math.max(at, 0)).some((column) => part.cells.has(`${row},${column}`));
+    return below ? at : -1;
   });
   let path = "";
   first.forEach((at, down) => {
+    if (at < 0) return;
     const x = left + at * size, low = top + (rows.length - down) * size;
-    path += `${down ? "L" : "M"}${x} ${low}L${x} ${low - size}`;
+    path += `${down && first[down - 1] >= 0 ? "L" : "M"}${x} ${low}L${x} ${low - size}`;
   });
+  if (!path) return [];
   return [["#fff", 4.2], ["#d55e00", 2.2]].map(([stroke, width]) =>
     shape("path", { d: path, fill: "none", stroke, "stroke-width": width, "pointer-events": "none" }));
-}
-
-/** Move the focus with the arrow keys. @param {any} group @param {KeyboardEvent} event @param {string} id @param {number} down @param {number} across */
-function moveIn(group, event, id, down, across) {
-  const steps = /** @type {Record<string, number[]>} */ ({ ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] });
-  if (event.key === "Enter" || event.key === " ") {
-    event.preventDefault();
-    go({ v: "setting", id, run: "" });
-  } else if (event.key === "p" || event.key === "P") {
-    togglePin(id);
-  } else if (event.key in steps) {
-    event.preventDefault();
-    const [dy, dx] = steps[event.key];
-    for (let far = 1; far < 200; far++) {
-      const next = group.querySelector(`[data-place="${down + far * dy},${across + far * dx}"]`);
-      if (!next) continue;
-      for (const cell of group.querySelectorAll('[tabindex="0"]')) cell.setAttribute("tabindex", "-1");
-      next.setAttribute("tabindex", "0");
-      next.focus();
-      return;
-    }
-  }
-}
-
-/** @param {any} value @param {any} scale @param {any} marked */
-function legendParts(value, scale, marked) {
-  const parts = [];
-  if (value.kind === "classes") {
-    value.names.forEach((/** @type {string} */ name, /** @type {number} */ at) =>
-      parts.push(element("span", {}, element("i", { style: `background: ${CLASS_COLOURS[at]}` }), name)));
-  } else {
-    const [low, high] = scale.ends;
-    const ends = value.kind === "share" ? ["0 %", "100 %"] : [written(low, value.steps), written(high, value.steps)];
-    const bar = element("i", { style: `width: 8rem; background: linear-gradient(90deg, ${CIVIDIS.join(",")})` });
-    parts.push(element("span", {}, `${value.label}: ${ends[0]} `, bar, `${ends[1]}${scale.log ? " (logarithmic)" : ""}`));
-    parts.push(element("span", {}, value.interval));
-    if (value.kind === "share") {
-      parts.push(element("span", {}, element("i", { style: "background: repeating-linear-gradient(135deg, #707173 0 3px, #ddd 3px 5px)" }),
-        "undecided: the interval holds ½"));
-      parts.push(element("span", {}, element("i", { style: "background: #d55e00; height: .25rem; vertical-align: .2rem" }),
-        "frontier: half of the runs succeed"));
-    } else {
-      parts.push(element("span", {}, element("i", { style: "background: #9a9aa2" }), "not reached by half of the runs"));
-    }
-  }
-  if (marked) {
-    parts.push(element("span", {}, `▲ stratum for, ▼ against claim (${marked.claim}), each judged alone: `, badge(marked.word)));
-  }
-  return parts;
 }

@@ -7,15 +7,16 @@ const MOST_LISTED = 100; // runs before «all» is asked for
 async function showSetting(set) {
   const i = set.counts.id.indexOf(state.id);
   if (i < 0) throw new Error("This setting is not among the runs any more. Choose one on the map.");
-  const setting = await ask("setting", { of: set.name, id: state.id });
+  const [setting, solved] = await Promise.all([ask("setting", { of: set.name, id: state.id }), ask("value", { of: set.name, value: "solved" })]);
   const times = element("div", { class: "chart", role: "img", "aria-label": "share of runs solved by each step" });
   if (setting.times.length) {
     later(() => chart(times, [solvedBy(setting, `n = ${setting.n}`, 0)],
-      { x: "step", y: "share solved", logX: true, title: `${set.name}-times`, rangeY: [-0.02, 1.02] }));
+      { x: "step", y: "share solved", logX: true, title: `${set.name}-times`, rangeY: [-0.02, 1.02] }), times);
   }
   return [
     setHead(set),
     element("h1", {}, settingTitle(set, i)),
+    element("p", { class: "headline" }, cellText(set, i, solved)),
     element("p", { class: "soft" }, setting.text),
     element("div", { class: "buttons" },
       element("a", { href: link({ v: "map" }) }, "← map"),
@@ -27,7 +28,7 @@ async function showSetting(set) {
       element("section", {}, element("h2", {}, "Times"), setting.times.length ? times
         : element("p", { class: "soft" }, "No run of it was solved."))),
     element("h2", {}, counted(setting.n, "run")),
-    runsTable(setting),
+    runsTable(set, setting),
     element("div", { class: "columns" },
       element("section", {}, element("h2", {}, "Spec"),
         element("pre", { class: "spec", tabindex: 0 }, setting.spec)),
@@ -58,7 +59,7 @@ function curvesBox(set, settings) {
       curves.runs.length < curves.of ? `${curves.runs.length} of ${curves.of} runs are drawn` : "",
       curves.thinned ? `curves are thinned to ${curves.thinned}` : ""].filter(Boolean).join("; ")).filter(Boolean).join(" · ");
     if (axes.includes("x")) note.append(" Step 0 is not on a logarithmic axis.");
-  });
+  }, place);
   const turn = (/** @type {string} */ axis) => () =>
     go({ axes: (axes.includes(axis) ? axes.replace(axis, "") : axes + axis).replace("-", "") || "-" }, "replace");
   return [
@@ -83,8 +84,8 @@ async function saveCurves(set, settings, name) {
   download(`${set.name}-${name}.csv`, csv(rows));
 }
 
-/** Return the table of a setting's runs. @param {any} setting */
-function runsTable(setting) {
+/** Return the table of a setting's runs. @param {any} set @param {any} setting */
+function runsTable(set, setting) {
   const names = /** @type {string[]} */ (setting.columns);
   const [seeds, restarts] = ["seed", "restart"].map((name) => setting.runs[names.indexOf(name)]);
   const line = (/** @type {number} */ run) => names.map((name, column) => {
@@ -101,7 +102,7 @@ function runsTable(setting) {
   const rows = () => all.map((/** @type {number} */ run) => setting.runs.map((/** @type {any[]} */ column) => column[run]));
   if (more) box.append(more);
   return element("div", {}, box, element("div", { class: "buttons" },
-    element("button", { type: "button", onclick: () => download(`${setting.id}.csv`, csv([names, ...rows()])) }, "CSV"),
+    element("button", { type: "button", onclick: () => download(`${fileName(`${set.name}-${settingTitle(set, set.counts.id.indexOf(setting.id))}`)}.csv`, csv([names, ...rows()])) }, "CSV"),
     setting.n > all.length ? element("span", { class: "soft" }, `The first ${all.length} of ${setting.n} runs.`) : null));
 }
 
@@ -121,13 +122,13 @@ function pinsBox(set) {
 async function showComparison(set) {
   const pins = pinned().filter((id) => set.counts.id.includes(id));
   if (pins.length < 2) return [setHead(set), element("p", {}, "Pin two settings on the map (key P) to compare them."), pinsBox(set)];
-  const [a, b] = await Promise.all(pins.map((id) => ask("setting", { of: set.name, id })));
+  const [solved, a, b] = await Promise.all([ask("value", { of: set.name, value: "solved" }), ...pins.map((id) => ask("setting", { of: set.name, id }))]);
   const names = [...new Set([...Object.keys(a.fields), ...Object.keys(b.fields)])];
   const differ = names.filter((name) => a.fields[name] !== b.fields[name]);
   const times = element("div", { class: "chart", role: "img", "aria-label": "share of runs solved by each step" });
   const anySolved = a.times.length + b.times.length > 0;
   if (anySolved) later(() => chart(times, [solvedBy(a, `A, n = ${a.n}`, 0), solvedBy(b, `B, n = ${b.n}`, 1)],
-    { x: "step", y: "share solved", logX: true, title: `${set.name}-compared`, rangeY: [-0.02, 1.02] }));
+    { x: "step", y: "share solved", logX: true, title: `${set.name}-compared`, rangeY: [-0.02, 1.02] }), times);
   const title = (/** @type {string} */ id) => settingTitle(set, set.counts.id.indexOf(id));
   return [
     setHead(set), element("h1", {}, "A and B"),
@@ -135,7 +136,7 @@ async function showComparison(set) {
     element("p", {}, element("a", { href: link({ v: "map" }) }, "← map")),
     element("h2", {}, `${counted(differ.length, "field")} that ${differ.length === 1 ? "differs" : "differ"}`),
     table(["field", "A", "B"], differ.map((name) => [name, a.fields[name] ?? "–", b.fields[name] ?? "–"]), () => ({ class: "differs" })),
-    element("p", {}, `Solved: A ${a.times.length} of ${a.n}, B ${b.times.length} of ${b.n}.`),
+    pins.map((id, at) => element("p", { class: "headline" }, element("b", {}, `${"AB"[at]} `), cellText(set, set.counts.id.indexOf(id), solved))),
     element("div", { class: "columns" },
       element("section", {}, element("h2", {}, "Curves: A solid, B dotted"), ...curvesBox(set, [a, b])),
       element("section", {}, element("h2", {}, "Times"), anySolved ? times
