@@ -41,10 +41,10 @@ function heldBy(held) {
 
 /**
  * Return the lines of Python that give a table of the runs, and what it is called.
- * @param {any} set @param {string[]} settings those that `--set` takes @param {string[]} conditions in Python
+ * @param {any} set @param {string[]} [settings] those that `--set` takes @param {string[]} [conditions] in Python
  * @param {string[]} columns columns of curves that it must have
  */
-function tableInPython(set, settings, conditions, columns = []) {
+function tableInPython(set, settings = [], conditions = [], columns = []) {
   const place = pythonText(set.place), read = `.read(${columns.length ? `columns=[${columns.map(pythonText).join(", ")}]` : ""}).table`;
   const lines = ["import polars as pl"].filter(() => conditions.length);
   if (set.kind === "record") {
