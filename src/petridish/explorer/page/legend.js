@@ -1,7 +1,7 @@
 "use strict";
 // The legend of a map: the same items above it on the page and in the pictures saved of it.
 
-/** @typedef {{mark: any[], wide: number, before: string, text: string}} LegendItem */
+/** @typedef {{mark: any[], wide: number, before: string, text: string, verdict?: string}} LegendItem */
 
 const SWATCH = 14; // pixels
 
@@ -54,7 +54,7 @@ function legendItems(value, scale, marked, dotted, shown) {
     }
   }
   if (dotted) items.push(...dotItems());
-  if (marked) items.push(legendItem([], `▲ stratum for, ▼ against claim (${marked.claim}), each judged alone: ${marked.word}`));
+  if (marked) items.push({ ...legendItem([], `▲ stratum for, ▼ against claim (${marked.claim}), each judged alone:`), verdict: marked.word });
   return items;
 }
 
@@ -71,7 +71,8 @@ function dotItems() {
 /** Show the legend on the page. @param {LegendItem[]} items */
 function legendParts(items) {
   return items.map((item) => element("span", {}, item.before, item.before ? " " : "",
-    item.wide ? shape("svg", { width: item.wide, height: SWATCH, "aria-hidden": "true" }, item.mark) : null, " ", item.text));
+    item.wide ? shape("svg", { width: item.wide, height: SWATCH, "aria-hidden": "true" }, item.mark) : null, " ", item.text,
+    ...(item.verdict ? [" ", badge(item.verdict)] : [])));
 }
 
 /** Draw the legend into a picture, on lines of at most some width. @param {LegendItem[]} items @param {number} most */
@@ -81,12 +82,13 @@ function legendPicture(items, most) {
   pen.font = "11px sans-serif";
   let x = 4, y = 0;
   for (const item of items) {
+    const text = item.verdict ? `${item.text} ${item.verdict}` : item.text;
     const before = item.before ? pen.measureText(item.before).width + 5 : 0;
-    const wide = before + item.wide + 5 + pen.measureText(item.text).width + 16;
+    const wide = before + item.wide + 5 + pen.measureText(text).width + 16;
     if (x > 4 && x + wide > most) [x, y] = [4, y + 20];
     if (item.before) group.append(shape("text", { x, y: y + 11 }, item.before));
     if (item.wide) group.append(shape("g", { transform: `translate(${x + before} ${y})` }, item.mark.map((part) => part.cloneNode(true))));
-    group.append(shape("text", { x: x + before + (item.wide ? item.wide + 5 : 0), y: y + 11 }, item.text));
+    group.append(shape("text", { x: x + before + (item.wide ? item.wide + 5 : 0), y: y + 11 }, text));
     x += wide;
   }
   return { group, height: y + 20 };
