@@ -28,7 +28,10 @@ Colour = Annotated[
 ]
 Value = Annotated[
     str | None,
-    typer.Option(help="solved, time, or a metric or instrument at the end, such as test_error."),
+    typer.Option(
+        help="solved, time, grokking_delay, or a metric or instrument at the end, such as "
+        "test_error."
+    ),
 ]
 BestOver = Annotated[
     str | None,

@@ -7,7 +7,6 @@ another order: the page lays them out, and asks again only for another value.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,11 @@ from petridish.errors import UserError
 from petridish.explorer.held import condition, in_order, is_settable, setting_text, shown_field
 from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
-from petridish.rules.measures import ENDS, Floats, Measure, Solved
-from petridish.rules.outcome_classes import CLASSES, with_classes
+from petridish.rules.measures import ENDS, Solved
+from petridish.rules.outcome_classes import KINDS, with_classes
 from petridish.rules.outcome_table import (
     COVERAGE,
+    DELAY,
     field_text,
     measure_of,
     place_axes,
@@ -30,42 +30,12 @@ from petridish.rules.outcome_table import (
     values_of,
 )
 from petridish.rules.varying import PARTS, axis_order, varying
-from petridish.statistics.known import Known, quotient, within_budget
 
 MOST_SETTINGS = 50_000
 MOST_HELD = 200  # values of a field that a command may name
 MOST_CURVES = 20_000  # runs whose curves are read for one picture
-DELAY = "grokking delay"
 CLASS = "classes"
 CLASSIFIED = ("evaluation.every", "evaluation.fitted_error", "training.target_error")
-KINDS = (*CLASSES, "diverged", "unknown: stopped before")
-"""What a map of classes tells apart: a run that diverged is said to have, whatever it had fitted,
-and one that was stopped as solved says nothing of a lower error."""
-
-
-@dataclass(frozen=True)
-class GrokkingDelay(Measure):
-    """The step at which a run was solved over that at which it had fitted its sample."""
-
-    columns = ("solved_at", "fitted_at", "training.steps")
-    label = "grokking delay, solved over fitted"
-
-    def of(self, table: pl.DataFrame) -> Floats:
-        """Return the ratios; NaN online, where there is no sample to fit."""
-        solved, fitted = (
-            table[n].cast(float).clip(1).fill_null(np.inf).to_numpy()
-            for n in ("solved_at", "fitted_at")
-        )
-        with np.errstate(invalid="ignore"):
-            found: Floats = solved / fitted
-        return found
-
-    def known(self, table: pl.DataFrame) -> Known:
-        """Return what is known of the ratios; nothing of a run that never fitted its sample."""
-        budget = table["training.steps"].to_numpy()
-        solved = table["solved_at"].cast(float).clip(1).fill_null(np.inf).to_numpy()
-        fitted = table["fitted_at"].cast(float).clip(1).fill_null(np.nan).to_numpy()
-        return quotient(within_budget(solved, budget), Known(fitted, fitted))
 
 
 def fields_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
@@ -153,8 +123,7 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
     """Return a value of every setting, with its interval."""
     if name == CLASS:
         return _classes(now)
-    columns = [*now.runs.columns, *now.curves]
-    measure = GrokkingDelay() if name == DELAY else measure_of(name, columns)
+    measure = measure_of(name, [*now.runs.columns, *now.curves])
     table = now.with_settings(*measure.columns)
     curves = [column for column in measure.columns if column.startswith("curve.")]
     if curves:
@@ -182,6 +151,7 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
         + (f" ({wilson})" if kind == "share" else " of the median, by order statistics"),
         "steps": name == "time" or name.startswith(("test_error <", "train_error <")),
         "n": np.bincount(place[known.there], minlength=len(now.settings)).tolist(),
+        "columns": curves,
         "values": json_ready(list(value)),
         "low": json_ready(list(low)),
         "high": json_ready(list(high)),

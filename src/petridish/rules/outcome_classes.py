@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from petridish.errors import UserError
 from petridish.rules.claims import Finding, Judgement, Reads, nothing
 from petridish.rules.columns import missing_curves
+from petridish.rules.measures import Floats, Measure
 from petridish.statistics.intervals import RESAMPLES, wilson_interval
+from petridish.statistics.known import Known, quotient, within_budget
 
 if TYPE_CHECKING:
     import polars as pl
 
 DELAY = 2.0  # a run groks if it is solved this many times later than it has fitted its sample
 CLASSES = ("solved at once", "grokked", "memorised only", "never fitted")
+KINDS = (*CLASSES, "diverged", "unknown: stopped before")
+"""What a map of classes tells apart: a run that diverged is said to have, whatever it had fitted,
+and one that was stopped as solved says nothing of a lower error."""
 
 
 def with_classes(table: pl.DataFrame) -> pl.DataFrame:
@@ -44,6 +51,88 @@ def with_classes(table: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit(CLASSES[3]))
         .alias("class")
     )
+
+
+def class_counts(
+    table: pl.DataFrame,
+    by: Sequence[str],
+    *,
+    fitted: float | None = None,
+    solved: float | None = None,
+) -> pl.DataFrame:
+    """Count the classes of the runs by some fields: those of `with_classes`, and two more.
+
+    A run that diverged unsolved is «diverged». With `fitted` and `solved`, other thresholds of the
+    training and the test error, runs are classified anew from their curves, which the table must
+    have; one that was stopped as solved before it reached a lower one is «unknown: stopped before».
+    """
+    import polars as pl
+
+    from petridish.sweeps import by_arm
+
+    runs = by_arm(table) if "arms" in table.columns else table
+    if fitted is None and solved is None:
+        diverged = pl.when(pl.col("outcome") == "DIVERGED").then(pl.lit(KINDS[4]))
+        runs = with_classes(runs).with_columns(diverged.otherwise(pl.col("class")).alias("class"))
+    elif fitted is None or solved is None:
+        raise UserError("One threshold was given. Give both, such as fitted=0.01, solved=0.1.")
+    elif missing := missing_curves(runs):
+        raise UserError(f"{missing[0].upper()}{missing[1:]}.")
+    else:
+        names = ("curve.step", "curve.train_error", "curve.test_error", "evaluation.every")
+        ends = ("outcome", "steps", "training.steps")
+        classes = [_class(row, fitted, solved) for row in runs.select(*names, *ends).iter_rows()]
+        runs = runs.with_columns(pl.Series("class", classes, dtype=pl.String))
+    counts = [(pl.col("class") == name).sum().alias(name) for name in KINDS]
+    return (
+        runs.group_by(list(by) or [pl.lit("all").alias("runs")])
+        .agg(pl.len().alias("n"), *counts)
+        .sort(list(by))
+    )
+
+
+def _class(row: tuple[Any, ...], fitted: float, solved: float) -> str | None:
+    """Return the class of a run by two thresholds, from its curves; None without any."""
+    step, train, test, every, outcome, steps, budget = row
+    if not step or not train or not test:
+        return None
+    first = [
+        next((s for s, error in zip(step, curve, strict=True) if error <= most), None)
+        for curve, most in ((train, fitted), (test, solved))
+    ]
+    if first[1] is not None:
+        late = first[0] is not None and first[1] - every >= DELAY * max(first[0], 1)
+        return CLASSES[1] if late else CLASSES[0]
+    if outcome == "DIVERGED":
+        return KINDS[4]
+    if outcome == "SOLVED" and steps < budget:
+        return KINDS[5]
+    return CLASSES[3] if first[0] is None else CLASSES[2]
+
+
+@dataclass(frozen=True)
+class GrokkingDelay(Measure):
+    """The step at which a run was solved over that at which it had fitted its sample."""
+
+    columns = ("solved_at", "fitted_at", "training.steps")
+    label = "grokking delay, solved over fitted"
+
+    def of(self, table: pl.DataFrame) -> Floats:
+        """Return the ratios; NaN online, where there is no sample to fit."""
+        solved, fitted = (
+            table[n].cast(float).clip(1).fill_null(np.inf).to_numpy()
+            for n in ("solved_at", "fitted_at")
+        )
+        with np.errstate(invalid="ignore"):
+            found: Floats = solved / fitted
+        return found
+
+    def known(self, table: pl.DataFrame) -> Known:
+        """Return what is known of the ratios; nothing of a run that never fitted its sample."""
+        budget = table["training.steps"].to_numpy()
+        solved = table["solved_at"].cast(float).clip(1).fill_null(np.inf).to_numpy()
+        fitted = table["fitted_at"].cast(float).clip(1).fill_null(np.nan).to_numpy()
+        return quotient(within_budget(solved, budget), Known(fitted, fitted))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from petridish.errors import UserError, nearest, require
 from petridish.rules.cells import ordered, sortable
 from petridish.rules.measures import ENDS, AtEnd, LastOf, Measure, ReachedAt, Solved, SolvedAt
+from petridish.rules.outcome_classes import GrokkingDelay
 from petridish.rules.outcome_remarks import diverged, half_known, reads_end, stopped_apart
 from petridish.rules.specs import specs_of
 from petridish.rules.tuning import Best, best_by, tuned
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 COVERAGE = 0.95
 ALL_OR_NONE = "Times, because every setting was solved by all or by none of its runs."
+DELAY = "grokking_delay"
+MEASURES: dict[str, type[Measure]] = {"solved": Solved, "time": SolvedAt, DELAY: GrokkingDelay}
 AXIS_LABELS = {"data.m": "sample size m", "model.width": "width r"}
 
 
@@ -126,9 +129,9 @@ def outcome_table(
         place that is left. With `colour` there are lines of several colours instead of rows.
     value : str, optional
         "solved": the share of runs solved, with Wilson's interval. "time": the median steps to
-        success, where a run that was not solved counts as later than all others. Else the median of
-        a metric, a threshold or an instrument at the end, such as "test_error"; a run that diverged
-        counts as larger than all others. Left out, the most informative: see `usual_value`.
+        success, where a run that was not solved counts as later than all others; "grokking_delay":
+        that over the step at which it had fitted. Else the median of a metric, a threshold or an
+        instrument at the end; one that diverged is the largest. Left out, see `usual_value`.
     best_over : str or several, optional
         Fields of which the best value is taken, chosen on one half of the seeds and measured on the
         other (`tuned`).
@@ -172,11 +175,9 @@ def outcome_table(
         best = best or best_by(measure)
         at_best = tuned(table, measure, over=over, within=axes.fields, best=best)
         table, chosen = at_best.table, at_best.chosen
-        fields_over = " and ".join(map(field_label, over))
         what = f"{best} {'solved' if value == 'solved' else f'median {measure.label}'}"
-        remarks.append(
-            f"At the best {fields_over} ({what}), chosen on the other half of the seeds."
-        )
+        at = f"At the best {' and '.join(map(field_label, over))} ({what})"
+        remarks.append(f"{at}, chosen on the other half of the seeds.")
     frame, unclear = _cells(table, axes, measure, chosen)
     remarks += unclear
     restarts = table["restart"].n_unique() if "restart" in table.columns else 1
@@ -235,10 +236,8 @@ def place_axes(
 
 def measure_of(value: str, columns: Collection[str]) -> Measure:
     """Return the measure that a name stands for, among the columns that some runs have."""
-    if value == "solved":
-        return Solved()
-    if value == "time":
-        return SolvedAt()
+    if value in MEASURES:
+        return MEASURES[value]()
     if value in ENDS or f"final.{value}" in columns:
         return AtEnd(value)
     if f"reached.{value}" in columns:

@@ -31,11 +31,12 @@ function runsInPython(set, settings) {
 
 /**
  * Return what `--set` holds of some fields at values, and the rest as conditions in Python.
- * @param {[Field, number][]} held fields with the places of their values
+ * @param {[Field, number][]} held fields with the places of their values @param {boolean} set whether `--set` is taken
  */
-function heldBy(held) {
-  const settings = held.filter(([field, code]) => field.settable[code]).map(([field, code]) => `${field.name}=${field.set[code]}`);
-  const conditions = held.filter(([field, code]) => !field.settable[code]).map(([field, code]) => field.python[code]);
+function heldBy(held, set) {
+  const settings = held.filter(([field, code]) => set && field.settable[code]).map(([field, code]) => `${field.name}=${field.set[code]}`);
+  const conditions = held.filter(([field, code]) => !set || !field.settable[code])
+    .map(([field, code]) => field.python[code] || `pl.col(${pythonText(field.name)}) == ${field.numeric ? field.numbers?.[code] : pythonText(field.set[code])}`);
   return { settings, conditions };
 }
 
@@ -65,33 +66,65 @@ function tableInPython(set, settings = [], conditions = [], columns = []) {
   return lines.join("\n");
 }
 
-/** @param {any} set @param {Layout} layout @param {string} value @returns {[string, string][]} */
+/** @param {any} set @param {Layout} layout @param {any} value what the cells show @returns {[string, string][]} */
 function mapCommands(set, layout, value) {
   const shown = [["rows", layout.y && layout.y.name], ["columns", layout.x && layout.x.name]].filter(([, field]) => field);
-  const panels = layout.panels.map((field) => field.name);
-  const settings = layout.fixed.filter(([field]) => field.name !== "arm").map(([field, code]) => `${field.name}=${field.set[code]}`);
-  const own = value !== "classes" && value !== "grokking delay";
+  const panels = layout.panels.map((field) => field.name), record = set.kind === "record";
+  const { settings, conditions } = heldBy(layout.fixed, set.named && !record);
+  if (value.kind === "classes") {
+    const fields = [...shown.map(([, field]) => /** @type {string} */ (field)), ...panels];
+    const chosen = (/** @type {"fitted" | "solved"} */ which, /** @type {number} */ usual) => Number(state[which]) || num(set.thresholds[which]) || usual;
+    const by = set.curves ? `, fitted=${chosen("fitted", 0.01)}, solved=${chosen("solved", 0.1)}` : "";
+    const columns = set.curves ? ["curve.step", "curve.train_error", "curve.test_error"] : [];
+    return [["Python", `${tableInPython(set, settings, conditions, columns)}\nfrom petridish.rules.outcome_classes import class_counts\n` +
+      `class_counts(table, [${fields.map(pythonText).join(", ")}]${by})`]];
+  }
   const options = [...shown.map(([option, field]) => `--${option} ${word(/** @type {string} */ (field))}`),
-    panels.length ? `--panels ${word(panels.join(","))}` : "", own ? `--value ${word(value)}` : ""].filter(Boolean).join(" ");
-  const python = [...(own ? [`value=${pythonText(value)}`] : []), ...shown.map(([option, field]) => `${option}=${pythonText(/** @type {string} */ (field))}`),
+    panels.length ? `--panels ${word(panels.join(","))}` : "", `--value ${word(value.value)}`].filter(Boolean).join(" ");
+  const python = [`value=${pythonText(value.value)}`, ...shown.map(([option, field]) => `${option}=${pythonText(/** @type {string} */ (field))}`),
     panels.length ? `panels=[${panels.map(pythonText).join(", ")}]` : ""].filter(Boolean).join(", ");
-  if (!set.named) return [["Python", `${tableInPython(set)}\nfrom petridish.rules.outcome_table import outcome_table\noutcome_table(table, ${python}).frame`]];
-  const only = settings.length ? ` # of ${settings.join(" ")}` : "";
+  if (!set.named || record || conditions.length) {
+    return [["Python", `${tableInPython(set, settings, conditions, value.columns)}\nfrom petridish.rules.outcome_table import outcome_table\noutcome_table(table, ${python}).frame`]];
+  }
   return [
     ["Command line", `petridish run ${named(set, settings)}\npetridish figure ${named(set, settings)} ${options}`],
-    ["Python", `import petridish\n${runsInPython(set, settings)}${only}\nruns.outcomes(${python})`],
+    ["Python", `import petridish\n${runsInPython(set, settings)}\nruns.outcomes(${python})`],
   ];
+}
+
+/** Return what tells a setting apart: its fields with the places of their values. @param {any} set @param {number} i @returns {[Field, number][]} */
+function apart(set, i) {
+  const names = [set.axes.rows, set.axes.columns, ...set.axes.panels].filter((name) => name);
+  return names.map((name) => {
+    const field = /** @type {Field} */ (fieldOf(set, name));
+    return [field, field.codes[i]];
+  });
 }
 
 /** @param {any} set @param {number} i @returns {[string, string][]} */
 function settingCommands(set, i) {
-  const names = [set.axes.rows, set.axes.columns, ...set.axes.panels].filter((name) => name && name !== "arm");
-  const settings = names.map((name) => {
-    const field = /** @type {Field} */ (fieldOf(set, name));
-    return `${name}=${field.set[field.codes[i]]}`;
-  });
-  if (!set.named) return [["Python", tableInPython(set)]];
-  return [["Command line", `petridish run ${named(set, settings)}`], ["Python", `import petridish\n${runsInPython(set, settings)}\nruns.table`]];
+  const { settings, conditions } = heldBy(apart(set, i), set.named && set.kind !== "record");
+  const python = `${tableInPython(set, settings, conditions)}\ntable`;
+  if (!set.named || set.kind === "record" || conditions.length) return [["Python", python]];
+  return [["Command line", `petridish run ${named(set, settings)}`], ["Python", python]];
+}
+
+/** @param {any} set @param {number[]} pair two settings @returns {[string, string][]} */
+function comparisonCommands(set, pair) {
+  const both = pair.map((i) => heldBy(apart(set, i), false).conditions);
+  const each = both.map((conditions) => conditions.length ? conditions.map((one) => `(${one})`).join(" & ") : "pl.lit(True)");
+  return [["Python", `${tableInPython(set, [], [each.join(" | ")])}\ntable`]];
+}
+
+/** @param {any} set @param {number} i @param {any} run what is kept of it @param {string} seed @param {string} restart @returns {[string, string][]} */
+function runCommands(set, i, run, seed, restart) {
+  const key = Object.fromEntries(run.numbers).key;
+  if (key && set.kind !== "record") {
+    const kept = run.arrays.some((/** @type {any} */ each) => each.what.startsWith("weights."));
+    return [["Python", `import petridish\ntrained = petridish.load("${key}", store=${pythonText(set.place)})${kept ? "" : "  # trains it again: its weights were not kept"}\ntrained.weights`]];
+  }
+  const conditions = [...heldBy(apart(set, i), false).conditions, `pl.col("seed") == ${seed}`, `pl.col("restart") == ${restart}`];
+  return [["Python", `${tableInPython(set, [], conditions)}\ntable.to_dicts()`]];
 }
 
 /** @param {any} set @param {string} target @param {any[]} held fields with their values @returns {[string, string][]} */
@@ -113,7 +146,7 @@ function calculatorCommands(set, target, held) {
 
 /** @param {any} set @returns {[string, string][]} */
 function claimCommands(set) {
-  if (!set.named) return [["Python", tableInPython(set)]];
+  if (!set.named) return [];
   return [["Command line", `petridish verdicts ${named(set, [])}`], ["Python", `import petridish\n${runsInPython(set, [])}\nruns.verdicts()`]];
 }
 

@@ -48,7 +48,11 @@ async function showMap(set) {
   const legend = element("div", { class: "legend" });
   /** @type {{value: any}} */
   const now = { value };
-  const draw = () => drawMap(set, layout, now.value, marked, dots, panels, legend, reading);
+  const commands = element("div", {});
+  const draw = () => {
+    drawMap(set, layout, now.value, marked, dots, panels, legend, reading);
+    setTimeout(() => commands.replaceChildren(commandBox(mapCommands(set, layout, now.value)))); // when the address has the thresholds
+  };
   const parts = [
     setHead(set),
     mapControls(set, layout, name),
@@ -59,7 +63,7 @@ async function showMap(set) {
       element("button", { type: "button", onclick: () => saveMap(set, layout, now.value) }, "CSV"),
       element("button", { type: "button", onclick: () => savePicture(set, layout, now.value, panels, legendOf(layout, now.value, marked, dots), "svg") }, "SVG"),
       element("button", { type: "button", onclick: () => savePicture(set, layout, now.value, panels, legendOf(layout, now.value, marked, dots), "png") }, "PNG")),
-    commandBox(mapCommands(set, layout, name)),
+    commands,
   ];
   draw();
   return parts;
@@ -110,7 +114,7 @@ function mapControls(set, layout, name) {
 /** Return a value's name for a reader. @param {string} name */
 function valueTitle(name) {
   const known = { solved: "share solved", time: "median time to success",
-    classes: "outcome classes (sliders)", "grokking delay": "grokking delay (median)" };
+    classes: "outcome classes (sliders)", grokking_delay: "grokking delay (median)" };
   return /** @type {any} */ (known)[name] || `${name} at the end`;
 }
 

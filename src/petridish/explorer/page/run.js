@@ -21,7 +21,6 @@ async function showRun(set) {
   const i = set.counts.id.indexOf(state.id);
   const [live, setting] = await Promise.all([exported ? null : ask("run", asked), ask("setting", { of: set.name, id: state.id })]);
   const run = live || runInFile(setting, seed, asked.restart);
-  const key = Object.fromEntries(run.numbers).key;
   const curves = element("div", { class: "chart", role: "img", "aria-label": "curves of this run" });
   const note = element("p", { class: "soft" });
   const drawn = run.curves.slice(0, 12);
@@ -49,7 +48,7 @@ async function showRun(set) {
       element("section", {}, element("h2", {}, "What is kept"),
         table([], run.numbers.map((/** @type {[string, any]} */ [name, value]) => [name, value === null ? "–" : String(value)]))),
       element("section", {}, element("h2", {}, "Arrays and weights"), ...await picturesBox(run, asked))),
-    key ? commandBox([["Python", `import petridish\ntrained = petridish.load("${key}", store=${pythonText(set.place)})\ntrained.weights`]]) : null,
+    i >= 0 ? commandBox(runCommands(set, i, run, seed, asked.restart)) : null,
   ];
 }
 

@@ -141,5 +141,6 @@ async function showComparison(set) {
       element("section", {}, element("h2", {}, "Curves: A solid, B dotted"), ...curvesBox(set, [a, b])),
       element("section", {}, element("h2", {}, "Times"), anySolved ? times
         : element("p", { class: "soft" }, "No run of either was solved."))),
+    commandBox(comparisonCommands(set, pins.map((id) => set.counts.id.indexOf(id)))),
   ];
 }
