@@ -236,12 +236,12 @@ def test_a_median_says_of_how_many_runs_it_is(tmp_path: Path, smoke_store: Smoke
     """A delay is that of the runs that had fitted; of none there is none, not one that is late."""
     ends = (("SOLVED", 40, 20), ("SOLVED", 40, None), *[("OUT_OF_STEPS", None, None)] * 3)
     world = with_ends(tmp_path / "some", smoke_store("PF-3"), *ends)
-    found = world.ask("value", "all-runs", value="grokking delay")
+    found = world.ask("value", "all-runs", value="grokking_delay")
     assert (found["values"], found["n"], found["low"]) == ([2.0], [1], [None])
     assert world.ask("set", "all-runs")["counts"]["n"] == [5]
 
     none = with_ends(tmp_path / "none", smoke_store("PF-3"), *ends[1:], ("SOLVED", 40, None))
-    assert "grokking delay" not in none.ask("set", "all-runs")["values"]
+    assert "grokking_delay" not in none.ask("set", "all-runs")["values"]
 
 
 def test_a_metric_that_no_run_has_is_not_offered(tmp_path: Path, smoke_store: SmokeStore) -> None:

@@ -23,6 +23,7 @@ from petridish.errors import UserError
 from petridish.explorer import one_file
 from petridish.explorer.server import HEADERS, SCRIPTS, bind
 from petridish.store import Store
+from petridish.store.requests import note_request
 from tests.conftest import Command, SmokeStore
 from tests.explorer_worlds import Served, fill, served
 
@@ -265,6 +266,20 @@ def test_an_export_holds_all_and_is_small(inside: Command, folder: Path, tmp_pat
     assert inside("explore", "--store", folder, "--export", nowhere).stderr == (
         f"petridish: {nowhere} cannot be written: File exists. Give another --export.\n"
     )
+
+
+def test_an_export_counts_a_run_once_and_says_which_folder_it_made(
+    tmp_path: Path, smoke_store: SmokeStore
+) -> None:
+    """However many sweeps ask for the run."""
+    store = fill(tmp_path / "store", smoke_store, "PF-1")
+    whole = len(Store(store).read().table)
+    note_request(store, "PF-1", "smoke", ["data.m=100"])
+    out = tmp_path / "new" / "runs.html"
+    said = one_file.write_file([store], None, out)
+    assert said.startswith(f"The folder {out.parent} was made. ")
+    assert f" MB. {whole} runs, as one file." in said
+    assert not one_file.write_file([store], None, out).startswith("The folder")
 
 
 def test_of_many_settings_a_file_has_the_maps_and_fewer_runs(

@@ -6,12 +6,25 @@ import json
 import re
 from pathlib import Path
 
+from petridish.api.asked import is_part
 from petridish.chapters import EXPERIMENTS
 from petridish.chapters.inventory import inventory
+from petridish.explorer.judged import claims_of, scoreboard_of
+from petridish.explorer.run_sets import RunSets
 from petridish.publish.markdown import cell, table
-from petridish.publish.scoreboard import Score, Written, counts, recorded, scoreboard_page, scores
+from petridish.publish.scoreboard import (
+    CHECKS_HEAD,
+    CLAIMS_HEAD,
+    Score,
+    Written,
+    counts,
+    recorded,
+    scoreboard_page,
+    scores,
+)
 from petridish.publish.where import where_pages
-from tests.conftest import Command, SmokeStore
+from petridish.store.requests import note_request
+from tests.conftest import Command, SmokeStore, copy_runs
 
 RECORDS = Path(__file__).parent.parent / "records"
 FOUND = scores(EXPERIMENTS.values(), recorded(RECORDS))
@@ -122,10 +135,23 @@ def test_the_command_prints_and_counts_them(inside: Command) -> None:
     done = inside("scoreboard", "--records", RECORDS)
 
     assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    words = [line for line in done.stdout.splitlines() if line.startswith("    ")]
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("    ")]
     assert [line.split()[0] for line in lines[: len(FOUND)]] == [s.experiment for s in FOUND]
+    for score in FOUND:
+        assert f"    {score.text}" in words
+        assert f"    The paper: {score.paper}" in words or not score.paper
     assert any(line.startswith("Hidden progress    paper") for line in lines)
-    listed = json.loads(inside("scoreboard", "--records", RECORDS, "--json").stdout)
+    document = json.loads(inside("scoreboard", "--records", RECORDS, "--json").stdout)
+    of = [score for score in FOUND if score.largest and score.kind == "paper"]
+    for row in document["counts"]:
+        assert set(row) in ({*CLAIMS_HEAD}, {*CHECKS_HEAD})
+        if row.get("kind") == "paper":
+            assert row["claims"] == sum(score.chapter == row["chapter"] for score in of)
+    home = scoreboard_of(RECORDS, [])["counts"]
+    shown = [tuple(row) for table in home for row in table["rows"]]
+    assert shown == [tuple(map(str, row.values())) for row in document["counts"]]
+    listed = document["claims"]
     assert [each["verdict"] for each in listed] == [score.word for score in FOUND]
     assert [each["paper"] for each in listed] == [score.paper for score in FOUND]
 
@@ -138,7 +164,7 @@ def test_what_a_store_has_is_judged_too(
     assert inside("run", "PF-1", "--scale", "laptop", *small).returncode == 0
     done = inside("scoreboard", "--records", tmp_path, "--json")
 
-    judged = [each for each in json.loads(done.stdout) if each["verdict"] != "no record"]
+    judged = [each for each in json.loads(done.stdout)["claims"] if each["verdict"] != "no record"]
     assert [each["claim"] for each in judged] == [
         claim.name for claim in EXPERIMENTS["PF-1"].claims
     ]
@@ -148,8 +174,40 @@ def test_what_a_store_has_is_judged_too(
     store = smoke_store("PF-1")
     listed = json.loads(
         inside("scoreboard", "--records", RECORDS, "--store", store, "--json").stdout
-    )
+    )["claims"]
     assert len(listed) == len(FOUND)
+
+
+def test_a_part_of_an_experiment_is_not_judged(
+    inside: Command, tmp_path: Path, smoke_store: SmokeStore
+) -> None:
+    """Of one setting claims say nothing: neither on the scoreboard nor in the explorer."""
+    experiment = EXPERIMENTS["PF-1"]
+    for settings, part in (
+        (["m=400", "r=10"], True),
+        (["m=400,600"], True),
+        (["seed=0..3"], False),
+        (["m=410"], False),
+        ([], False),
+    ):
+        sweep = experiment.sweep("demo").narrowed(settings)
+        assert is_part(experiment, "demo", settings, sweep) is part
+
+    store = tmp_path / "store"
+    copy_runs(smoke_store("PF-1"), store)
+    note_request(store, "PF-1", "smoke")
+    note_request(store, "PF-1", "smoke", ["data.m=100"])
+    whole, some, _ = RunSets([store], None).all().values()
+    assert claims_of(whole, whole.snapshot())["claims"] != []
+    found = claims_of(some, some.snapshot())
+    assert found["claims"] == []
+    assert found["why"] == (
+        "These are some of the settings of PF-1 at smoke scale. Its claims are about all of them, "
+        "and are not judged on a part."
+    )
+    note_request(tmp_path / "other", "PF-1", "demo", ["m=400", "r=10"])
+    done = inside("scoreboard", "--records", tmp_path, "--store", tmp_path / "other")
+    assert done.returncode == 2
 
 
 def test_without_records_it_says_where_they_are(inside: Command, tmp_path: Path) -> None:

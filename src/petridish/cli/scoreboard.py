@@ -35,10 +35,11 @@ def scoreboard(
     The verdict that counts comes first: that of the record with most runs, or, without a record, of
     the stored scale with most runs. What else a claim has is printed below it, as «also». The
     paper's claims and ours are counted apart; a check, which no run could contradict, holds, fails
-    or is open, and is never counted as supported.
+    or is open, and is never counted as supported. Of an experiment of which --set chose some of
+    the settings, claims are not judged.
     """
     from petridish.chapters import EXPERIMENTS
-    from petridish.publish.scoreboard import CHECKS_HEAD, CLAIMS_HEAD, counts, recorded, scores
+    from petridish.publish.scoreboard import COUNTED, counts, recorded, scores
 
     verdicts = [*recorded(records), *(_stored(store) if store.is_dir() else ())]
     if not verdicts:
@@ -49,7 +50,16 @@ def scoreboard(
         )
     found = scores(EXPERIMENTS.values(), verdicts)
     if json:
-        print_json([score.as_json() for score in found])
+        print_json(
+            {
+                "claims": [score.as_json() for score in found],
+                "counts": [
+                    {name: int(text) if text.isdigit() else text for name, text in row}
+                    for head, kinds in COUNTED
+                    for row in (zip(head, row, strict=True) for row in counts(found, kinds))
+                ],
+            }
+        )
         return
     for score in found:
         name = f"{score.experiment} ({score.claim}, {score.shown_kind})"
@@ -58,15 +68,21 @@ def scoreboard(
         numbers = f"{score.numbers}, n = {score.n}" if score.numbers else ""
         of = f"  {numbers}  {score.record}" if score.record else ""
         typer.echo(f"{name:<26} {score.word.upper()}{of}")
-    for head, rows in (
-        (CLAIMS_HEAD, counts(found, ("paper", "ours"))),
-        (CHECKS_HEAD, counts(found, ("check",))),
-    ):
-        typer.echo("\n".join(["", *in_columns([head, *rows], left=range(len(head)))]))
+        if not name.startswith(" "):  # what else the claim has follows at once
+            typer.echo(f"    {score.text}")
+            if score.paper:
+                typer.echo(f"    The paper: {score.paper}")
+    for head, kinds in COUNTED:
+        lines = in_columns([head, *counts(found, kinds)], left=range(len(head)))
+        typer.echo("\n".join(["", *lines]))
 
 
 def _stored(store: Path) -> list[Written]:
-    """Judge what was run into a store, but for smoke scale, at which verdicts mean nothing."""
+    """Judge what was run into a store.
+
+    But for smoke scale, at which verdicts mean nothing, and parts of an experiment's settings.
+    """
+    from petridish.api.asked import is_part
     from petridish.chapters import EXPERIMENTS
     from petridish.publish.scoreboard import Written
     from petridish.store.requests import requests
@@ -75,6 +91,11 @@ def _stored(store: Path) -> list[Written]:
         (request, find_sweep(request.name, request.scale, list(request.settings)))
         for request in requests(store)
         if request.name in EXPERIMENTS and not request.own and request.scale != "smoke"
+    ]
+    asked = [
+        (request, (experiment, scale, sweep))
+        for request, (experiment, scale, sweep) in asked
+        if not is_part(experiment, scale, request.settings, sweep)
     ]
     if not asked:
         return []

@@ -85,6 +85,7 @@ def _summary(found: RunSet) -> dict[str, Any]:
         "of": found.size,
         "claims": len(found.experiment.claims) if found.experiment else 0,
         "running": found.is_running,
+        "part": found.part,
     }
     if found.kind == "record":  # is not read before it is looked at
         return summary | {"runs": found.recorded["runs"], "verdicts": found.recorded["verdicts"]}

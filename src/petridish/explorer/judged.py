@@ -10,8 +10,8 @@ import polars as pl
 
 from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
-from petridish.publish.scoreboard import CHAPTERS, NO_RECORD, Written, recorded, scores
-from petridish.rules.claims import CHECKED, Judgement, Verdict
+from petridish.publish.scoreboard import CHAPTERS, COUNTED, Written, counts, recorded, scores
+from petridish.rules.claims import Judgement, Verdict
 from petridish.rules.outcome_table import field_label, field_text
 from petridish.rules.strata import judge_strata
 
@@ -25,6 +25,12 @@ def claims_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
     experiment, sweep = found.experiment, found.sweep
     if experiment is None or sweep is None:
         return {"claims": [], "complete": False, "why": "No experiment declared these runs."}
+    if found.part:
+        why = (
+            f"These are some of the settings of {experiment.id} at {found.scale} scale. Its claims "
+            "are about all of them, and are not judged on a part."
+        )
+        return {"claims": [], "complete": False, "why": why}
     if not experiment.claims:
         return {"claims": [], "complete": False, "why": "This experiment declares no claims."}
     table = found.table(experiment.columns_needed(sweep, "claims"))
@@ -78,14 +84,15 @@ def _claim(verdict: Verdict, table: pl.DataFrame, now: Snapshot) -> dict[str, An
 def scoreboard_of(records: Path | None, sets: Iterable[RunSet]) -> dict[str, Any]:
     """Return every claim with its verdicts in records and stores, and counts by chapter.
 
-    At smoke and demo scale verdicts mean nothing, or little: those are left out.
+    The same as `petridish scoreboard` has: at smoke scale verdicts mean nothing, and on a part of
+    an experiment's settings its claims are not judged.
     """
     from petridish.chapters import EXPERIMENTS
 
     written = [] if records is None else recorded(records)
     for each in sets:
         experiment = each.experiment
-        if each.kind != "sweep" or experiment is None or each.scale in ("smoke", "demo"):
+        if each.kind != "sweep" or experiment is None or each.scale == "smoke" or each.part:
             continue
         if EXPERIMENTS.get(experiment.id) is experiment and each.sweep is not None:
             runs = each.table(experiment.columns_needed(each.sweep, "claims"))
@@ -96,15 +103,13 @@ def scoreboard_of(records: Path | None, sets: Iterable[RunSet]) -> dict[str, Any
                     for verdict in experiment.judge(runs, each.scale)
                 ]
     if not written:
-        return {"chapters": [], "claims": []}
+        return {"chapters": [], "counts": [], "claims": []}
     found = scores(EXPERIMENTS.values(), written)
-    chapters = []
-    for chapter in CHAPTERS.values():
-        of = [score for score in found if score.chapter == chapter and score.largest]
-        words = [j.value for j in Judgement] + [*CHECKED.values(), NO_RECORD]
-        counted = {word: sum(score.word == word for score in of) for word in words}
-        chapters.append({"chapter": chapter, "counts": {w: n for w, n in counted.items() if n}})
     rows = [
         {**score.as_json(), "chapter": score.chapter, "numbers": score.numbers} for score in found
     ]
-    return {"chapters": chapters, "claims": json_ready(rows)}
+    return {
+        "chapters": list(CHAPTERS.values()),
+        "counts": [{"head": head, "rows": counts(found, kinds)} for head, kinds in COUNTED],
+        "claims": json_ready(rows),
+    }

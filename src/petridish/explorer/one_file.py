@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import polars as pl
+
 from petridish.errors import UserError
 from petridish.explorer import aggregation, details, judged
 from petridish.explorer.answers import Explorer, as_json
@@ -51,6 +53,7 @@ def write_file(
             "folder with fewer settings."
         )
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    made = "" if out.parent.is_dir() else f"The folder {out.parent} was made. "
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(page, encoding="utf-8")
@@ -59,7 +62,7 @@ def write_file(
         raise UserError(
             f"{out} cannot be written: {error.strerror}. Give another --export."
         ) from error
-    return f"{len(page.encode()) / 1e6:.1f} MB. {note}"
+    return f"{made}{len(page.encode()) / 1e6:.1f} MB. {note}"
 
 
 def _page(answers: dict[str, Any], note: str, plotly: str) -> str:
@@ -83,7 +86,7 @@ def _answers(
     """Return the answers by their questions, and what was left out, in words."""
     home = {**json.loads(explorer.answer("home", {})), "problems": []}
     found: dict[str, Any] = {"home": home, "scoreboard": scores}
-    whole, left = 0, MOST_RUNS
+    left, places = MOST_RUNS, dict[int, pl.DataFrame]()
     settings = sum(len(each.snapshot().settings) for each in sets)
     listed = max(1, MOST_LISTED // max(settings, 1))
     shown = []
@@ -94,7 +97,9 @@ def _answers(
         shown.append(each.name)
         most = min(left, len(now.runs)) if points and now.curves else 0
         left -= most
-        whole += len(now.runs)
+        held = now.runs.select("shard", "row")  # two sweeps may have the same runs
+        held = pl.concat([held, places.get(id(each.kept), held.clear())]).unique()
+        places[id(each.kept)] = held
         found |= dict(_of_set(explorer, each, now, points, most, listed))
     home["sets"] = [summary for summary in home["sets"] if summary["name"] in shown]
     drawn = {name: len(answer["runs"]) for name, answer in found.items() if "curves?" in name}
@@ -107,6 +112,7 @@ def _answers(
     short = any(s["n"] > len(s["runs"][0]) for name, s in found.items() if name[:8] == "setting?")
     tables = f"Tables have the first {listed:,} runs of a setting. " if short else ""
     left_out = "Weights and arrays are left out."
+    whole = sum(map(len, places.values()))
     return found, f"{whole:,} runs, as one file. {curves} {tables}{left_out}"
 
 

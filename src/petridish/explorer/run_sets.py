@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from petridish.api.asked import find_sweep
+from petridish.api.asked import find_sweep, is_part
 from petridish.errors import UserError
 from petridish.experiment import Experiment
 from petridish.explorer.record_runs import KeptRuns, RecordRuns
@@ -120,6 +120,7 @@ class RunSet:
     settings: tuple[str, ...] = ()
     sweep: Sweep | None = None
     named: bool = True  # a command leads to it
+    part: bool = False  # of the cells that its experiment declares
     asked: str = ""  # when it was first asked for, of runs that no command names
     recorded: dict[str, Any] = field(default_factory=dict)  # what a record says of itself
     _snapshot: Snapshot | None = None
@@ -150,7 +151,7 @@ class RunSet:
 
     def _settings(self, distinct: pl.DataFrame) -> pl.DataFrame:
         """Return one row per setting: its number, its id, and its fields."""
-        cells = self.kept.fields(distinct["cell"].unique().cast(pl.String).to_list())
+        cells = self.kept.fields(sorted(distinct["cell"].unique().cast(pl.String)))
         fields = distinct.join(cells, on="cell", how="inner", maintain_order="left")
         names = [n for n in fields.columns if n.partition(".")[0] in PARTS]
         ids = [
@@ -292,6 +293,7 @@ class RunSets:
                 scale=scale,
                 settings=request.settings,
                 sweep=sweep,
+                part=is_part(experiment, scale, request.settings, sweep),
             )
         )
 

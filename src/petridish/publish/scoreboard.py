@@ -185,6 +185,11 @@ def counts(found: Sequence[Score], kinds: Sequence[Kind]) -> list[list[str]]:
 
 CLAIMS_HEAD = ("chapter", "kind", "claims", NO_RECORD, *WORDS)
 CHECKS_HEAD = ("chapter", "checks", NO_RECORD, *CHECKED.values())
+COUNTED: tuple[tuple[tuple[str, ...], tuple[Kind, ...]], ...] = (
+    (CLAIMS_HEAD, ("paper", "ours")),
+    (CHECKS_HEAD, ("check",)),
+)
+"""The tables of counts: what is at their head, and the kinds of claims that they count."""
 
 
 def scoreboard_page(found: Sequence[Score], records: str) -> str:

@@ -67,8 +67,8 @@ let slidTo = 0; // frames asked for by sliders
 async function thresholds(set, value, now, draw) {
   if (!set.curves) {
     return element("p", { class: "soft" },
-      "These runs kept no curves, so that their classes are those of the thresholds they were run " +
-      "with. With Evaluation(curves=True) sliders appear here.");
+      "These runs kept no curves, so that their classes are those of the thresholds they were run with. ",
+      curvesWanted(set, "there are sliders here"));
   }
   const stairs = await ask("stairs", { of: set.name });
   const usual = num(set.thresholds.solved);

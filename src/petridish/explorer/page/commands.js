@@ -146,8 +146,15 @@ function calculatorCommands(set, target, held) {
 
 /** @param {any} set @returns {[string, string][]} */
 function claimCommands(set) {
-  if (!set.named) return [];
+  if (!set.named || set.part) return [];
   return [["Command line", `petridish verdicts ${named(set, [])}`], ["Python", `import petridish\n${runsInPython(set, [])}\nruns.verdicts()`]];
+}
+
+/** Return a sentence on how runs get curves, where these have none. @param {any} set @param {string} what what curves give */
+function curvesWanted(set, what) {
+  if (!set.named || set.kind === "record") return `With Evaluation(curves=True) in the base of a sweep ${what}.`;
+  return element("span", {}, "By ", element("code", {}, `petridish run ${named(set, ["evaluation.curves=true"])}`),
+    `, which trains them again and takes about twice as long, ${what}.`);
 }
 
 /** Return a box of commands that can be copied. @param {[string, string][]} commands */

@@ -30,6 +30,7 @@ function card(set, place = "") {
   const verdicts = element("p", { class: "verdicts" });
   const show = (/** @type {string[]} */ words) => verdicts.replaceChildren(...wordBadges(words));
   if (set.verdicts) show(set.verdicts);
+  else if (set.part) verdicts.replaceChildren(element("span", { class: "soft" }, "some settings of the experiment: claims are not judged on a part"));
   else if (set.claims && set.runs) {
     later(() => ask("claims", { of: set.name }).then((found) => show(found.claims.map((/** @type {any} */ c) => c.word)), () => {}));
   }
@@ -54,18 +55,16 @@ function wordBadges(words) {
 function scoreboardParts(board) {
   if (!board.claims.length) {
     return [element("h2", {}, "Scoreboard"), element("p", { class: "soft" },
-      "Nothing counts yet: there is no folder of records here, and no store has runs at laptop or paper scale.")];
+      "Nothing counts yet: there is no folder of records here, and no store has runs of an experiment above smoke scale.")];
   }
-  const words = ["supported", "contradicted", "undecided", "check holds", "check fails", "check open", "no record"];
-  const heads = words.filter((word) => board.chapters.some((/** @type {any} */ c) => c.counts[word]));
   return [
     element("h2", {}, "Scoreboard"),
     element("p", { class: "soft" }, "Every claim by the record with most runs, or, without a record, by what the stores hold. `petridish scoreboard` prints the same."),
-    table(["chapter", ...heads], board.chapters.map((/** @type {any} */ c) => [c.chapter, ...heads.map((word) => c.counts[word] || 0)])),
-    ...board.chapters.map((/** @type {any} */ chapter) => element("details", {},
-      element("summary", {}, chapter.chapter),
+    ...board.counts.map((/** @type {any} */ counts) => table(counts.head, counts.rows)),
+    ...board.chapters.map((/** @type {string} */ chapter) => element("details", {},
+      element("summary", {}, chapter),
       table(["claim", "kind", "verdict", "estimate", "n", "the paper", "from"], board.claims
-        .filter((/** @type {any} */ claim) => claim.chapter === chapter.chapter)
+        .filter((/** @type {any} */ claim) => claim.chapter === chapter)
         .map((/** @type {any} */ claim) => [`${claim.id} (${claim.claim}) ${claim.text}${claim.largest ? "" : " (judged further)"}`, claim.kind, badge(claim.verdict), claim.numbers,
           claim.n || "", claim.largest ? claim.paper : "", element("span", { class: "place" }, claim.record)]), () => ({}), true))),
   ];

@@ -40,7 +40,7 @@ async function showSetting(set) {
 function curvesBox(set, settings) {
   const names = settings[0].curves.filter((/** @type {string} */ name) => settings.every((each) => each.curves.includes(name)));
   if (!names.length) {
-    return [element("p", { class: "soft" }, "These runs kept no curves. With Evaluation(curves=True) in the base of a sweep they do.")];
+    return [element("p", { class: "soft" }, "These runs kept no curves. ", curvesWanted(set, "they have them"))];
   }
   const chosen = names.includes(state.curve) ? state.curve
     : names.includes("test_error") ? "test_error" : names[0];
