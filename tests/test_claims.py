@@ -48,6 +48,7 @@ OURS = {
     "FL-10": {"start", "shuffled", "learned"},
     "FL-11": {"constant"},
     "FL-12": {"E", "EC", "W8", "W9", "WC"},
+    "FL-13": {"constant", "certain"},
     "IH-1": {"stages", "plateau", "near", "bayes", "independent", "doubly"},
     "IH-2": {"back", "successors", "attention", "any-token"},
     "IH-3": {"ratio", "near", "doubly"},

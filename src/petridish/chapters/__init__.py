@@ -31,6 +31,7 @@ from petridish.chapters.inputs.interval_labels import INTERVALS
 from petridish.chapters.inputs.lemmas import LEMMAS
 from petridish.chapters.inputs.planes import PLANES
 from petridish.chapters.inputs.residual_filters import FILTERS
+from petridish.chapters.inputs.residual_students import RESIDUAL_STUDENTS
 from petridish.chapters.inputs.students import STUDENTS
 from petridish.chapters.inputs.varied_settings import VARIED
 from petridish.chapters.pareto.experiments.findings import FINDINGS
@@ -59,7 +60,7 @@ HIDDEN = (
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (
     *(METHODS, INTERVALS, PLANES, CENTRES, IMAGES, STUDENTS, LEMMAS, STRUCTURE),
-    *(VARIED, FILTERS, OTHER_IMAGES, FIRST_TWO),
+    *(VARIED, FILTERS, OTHER_IMAGES, FIRST_TWO, RESIDUAL_STUDENTS),
 )
 VARIABLES = (SAMPLES, ATTENTION, PARITIES, BOUNDS, FUNCTIONS)
 INDUCTION = (

@@ -8,20 +8,12 @@ from typing import Any
 from petridish.chapters.inputs.planes import each
 from petridish.chapters.inputs.student_figures import errors_by_part
 from petridish.chapters.inputs.student_rules import INJECTED, AboveConstant, PartGap
-from petridish.chapters.inputs.students import GOOD, LARGER, SLOWER, TEACHER, fc
+from petridish.chapters.inputs.students import LARGER, SLOWER, TEACHER, fc, watched_by_part
 from petridish.experiment import Experiment
 from petridish.rules import AtEnd, Claim, Median, PairedBySeed, Rule
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import Images, Injected, Task
-from petridish.training import (
-    BalancedOnUnlabelled,
-    Below,
-    CrossEntropy,
-    Error,
-    LargestClass,
-    RunSpec,
-    Taught,
-)
+from petridish.training import BalancedOnUnlabelled, CrossEntropy, RunSpec, Taught
 
 LOW = Images("digits", (1, 8, 8), 721, 180, (0, 1, 2, 3, 4), "bb270a324df970b5")
 HIGH = Images("digits", (1, 8, 8), 716, 180, (5, 6, 7, 8, 9), "e7c60ada36dff3d9")
@@ -34,14 +26,7 @@ def mixtures(*, m: int, n_test: int, steps: int, seeds: int) -> Arms:
     The text's regulariser asks the teacher for balanced and certain labels on what is injected.
     """
     sizes: dict[str, Any] = {"n_test": n_test, "steps": steps}
-    parts = tuple(Error(part=part) for part in ("original", "injected"))
-    watched: dict[str, Any] = {
-        "every": max(1, steps // 20),
-        "curves": True,
-        "metrics": parts,
-        "reached": tuple(Below(part, GOOD) for part in parts),
-        "instruments": (LargestClass("injected"),),
-    }
+    watched = watched_by_part(steps)
 
     def student(task: Task, width: int) -> RunSpec:
         teacher = fc(task, TEACHER, m=2 * m, loss=BalancedOnUnlabelled(1.0, 1.0), **sizes)

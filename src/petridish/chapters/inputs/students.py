@@ -16,7 +16,7 @@ from petridish.chapters.inputs.student_rules import (
     PartGap,
 )
 from petridish.experiment import Experiment
-from petridish.models import MLP, Power
+from petridish.models import MLP, Model, Power
 from petridish.rules import AtEnd, Claim, LastOf, Median, Over, PairedBySeed, ReachedAt, Rule
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import Images, Injected, Task
@@ -47,14 +47,14 @@ NEARLY_ALL = 0.98
 """The share of normal inputs where the text has nothing else."""
 
 
-def fc(
-    task: Task, width: int, *, m: int, n_test: int, steps: int, loss: Loss, **seen: Any
+def learner(
+    task: Task, model: Model, *, m: int, n_test: int, steps: int, loss: Loss, **seen: Any
 ) -> RunSpec:
-    """Return the text's FC(m): one hidden layer with squares, trained by momentum."""
+    """Return a teacher or a student, trained by momentum."""
     return RunSpec(
         task=task,
         data=Data(m=m, n_test=n_test),
-        model=MLP(width, activation=Power(2)),
+        model=model,
         training=Training(
             loss=loss,
             optimiser=SGD(momentum=0.9),
@@ -67,6 +67,23 @@ def fc(
         ),
         evaluation=Evaluation(fitted_error=None, **seen),
     )
+
+
+def fc(task: Task, width: int, **how: Any) -> RunSpec:
+    """Return the text's FC(m): one hidden layer with squares."""
+    return learner(task, MLP(width, activation=Power(2)), **how)
+
+
+def watched_by_part(steps: int) -> dict[str, Any]:
+    """Return what is read off a student of a mixture: its errors on both parts, over steps."""
+    parts = tuple(Error(part=part) for part in ("original", "injected"))
+    return {
+        "every": max(1, steps // 20),
+        "curves": True,
+        "metrics": parts,
+        "reached": tuple(Below(part, GOOD) for part in parts),
+        "instruments": (LargestClass("injected"),),
+    }
 
 
 def students(
@@ -101,14 +118,7 @@ def students(
         # Of equal width it would start with the teacher's own first weights.
         return replace(run, restart=1)
 
-    parts = tuple(Error(part=part) for part in ("original", "injected"))
-    watched: dict[str, Any] = {
-        "every": max(1, steps // 20),
-        "curves": True,
-        "metrics": parts,
-        "reached": tuple(Below(part, GOOD) for part in parts),
-        "instruments": (LargestClass("injected"),),
-    }
+    watched = watched_by_part(steps)
     by = teacher(TEACHER)
     arms: dict[str, RunSpec] = {}
     for share, name in MIXTURES.items():
