@@ -259,11 +259,26 @@ def cases() -> dict[str, tuple[RunSpec, bool]]:
     weighted = CrossEntropy((1.0, 2.0, 0.5, 1.0, 1.0, 3.0))
     found["weighted classes"] = (on_group(training={"loss": weighted}), True)
     found |= {f"contract {name}": (spec, False) for name, spec in CONTRACTS.items()}
+    for name, spec in own_parts().items():
+        found[name] = (spec, False)
     for run, metric in MEASURED:
         spec = CONTRACTS[run]
         evaluation = Evaluation(every=1, curves=True, metrics=(metric,))
         found[f"metric {metric} of {run}"] = (replace(spec, evaluation=evaluation), False)
     return found | {name: (spec, False) for name, spec in readings().items()}
+
+
+def own_parts() -> dict[str, RunSpec]:
+    """Return runs with a user's loss, metric and activation, which make tensors at every call."""
+    from tests.own_parts import Ramp, RampLoss, RampMetric
+    from tests.test_engines import spec_of
+
+    measured = Evaluation(every=1, curves=True, metrics=(RampMetric(),))
+    return {
+        "own loss": spec_of(training={"loss": RampLoss()}),
+        "own metric": spec_of(evaluation=measured),
+        "own activation": spec_of(model=MLP(6, activation=Ramp())),
+    }
 
 
 def readings() -> dict[str, RunSpec]:

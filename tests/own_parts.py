@@ -22,7 +22,7 @@ from petridish.tasks import (
     Tokens,
     Values,
 )
-from petridish.training import Instrument, Metric, Reading
+from petridish.training import Instrument, MeanOfExamples, Metric, Reading
 
 
 @dataclass(frozen=True)
@@ -233,3 +233,73 @@ class Mixed(Instrument):
         """Return one number per position."""
         found: NDArray[Any] = reading.capture(self.part, n=16).mean(dim=(0, 2)).numpy()
         return found
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """An activation with a slope of its own for each neuron, made at every call."""
+
+    name: ClassVar[str] = "ramp"
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return the sloped ReLU."""
+        return z.relu() * torch.linspace(0.5, 1.5, z.shape[-1])
+
+
+@dataclass(frozen=True)
+class RampLoss(MeanOfExamples):
+    """A logistic loss that weighs each place of the batch; its weights are made at every call."""
+
+    name: ClassVar[str] = "ramp_loss"
+    asks: bool = False
+
+    def n_outputs(self, domain: Domain) -> int:
+        """Return 1."""
+        return 1
+
+    def each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each example."""
+        if self.asks and (labels < 0).any():
+            raise ValueError("an example has no label")
+        margin = outputs.squeeze(-1) * (1 - 2 * labels.float())
+        return nn.functional.softplus(-margin) * torch.linspace(0.5, 1.5, margin.shape[-1])
+
+
+@dataclass(frozen=True)
+class RampMetric(Metric):
+    """Outputs, each weighed by its place among those that are measured at once."""
+
+    name: ClassVar[str] = "ramp_metric"
+    on: str = "test"
+    asks: bool = False
+
+    def each(self, outputs: Tensor, labels: Tensor, facts: Any) -> Tensor:
+        """Return one number per example."""
+        found = outputs.squeeze(-1)
+        if self.asks:
+            found = found / max(found.abs().max().item(), 1e-9)
+        return found * torch.arange(found.shape[-1])
+
+
+class Asking(nn.Module):
+    """A module that asks for a number."""
+
+    def __init__(self, n_inputs: int, n_outputs: int) -> None:
+        super().__init__()
+        self.line = nn.Linear(n_inputs, n_outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return outputs of one sign or the other."""
+        found: Tensor = self.line(x)
+        return found if found.abs().max().item() >= 0 else -found
+
+
+@dataclass(frozen=True)
+class AsksInside:
+    """The model of such a module."""
+
+    name: ClassVar[str] = "asks_inside"
+
+    def build(self, domain: Domain, n_outputs: int) -> nn.Module:
+        """Return the module."""
+        return Asking(domain.n_inputs, n_outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +26,21 @@ from petridish.training import (
     Training,
     load_engine,
 )
-from petridish.training.devices import CPU, Device
+from petridish.training.devices import CPU, Device, is_full
 from petridish.training.engines import torch as stacked
+from petridish.training.numerics import exact
 from tests.test_contracts import OF_OTHERS, RUNS
 from tests.test_engines import SPECS, on_group
 
 HERE = Device("cpu", host=False)
+
+
+@pytest.fixture(autouse=True)
+def forget_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the stacks that fitted."""
+    monkeypatch.setattr(stacked, "_FITTED", {})
+
+
 FEW = {
     **SPECS,
     **{f"contract {name}": spec for name, spec in RUNS.items()},
@@ -166,6 +176,67 @@ def test_a_stack_that_does_not_fit_is_halved() -> None:
     assert counted.taken == 7 * 9
 
 
+@pytest.mark.usefixtures("small_memory")
+def test_the_size_that_fitted_is_remembered() -> None:
+    """The next stack of that shape begins with it; another shape does not."""
+    specs = short(SPECS["model mlp(6)"], seeds=5)
+    with pytest.warns(UserWarning, match="out of memory with 5 runs"):
+        records(specs, HERE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(records(specs, HERE)) == 5
+    with pytest.warns(UserWarning, match="out of memory with 3 runs"):
+        records(short(RUNS["parity"]), HERE)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "MPS backend out of memory (MPS allocated: 18.04 GB)",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`",
+    ],
+)
+def test_want_of_memory_is_known(said: str) -> None:
+    """Whichever library lacks it."""
+    assert is_full(RuntimeError(said))
+    assert not is_full(RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED"))
+
+
+def test_the_reference_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses in one sentence on a device; on the CPU an error stays what it is."""
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr("petridish.training.engines.reference._prepare", full)
+    with pytest.raises(UserError) as error:
+        records(short(SPECS["model mlp(6)"], seeds=1), HERE, "reference")
+    assert str(error.value) == (
+        "A run of mlp(6) on sparse_parity(12, 3) does not fit into the memory of cpu. Give "
+        "--device cpu, a smaller batch size or a smaller model."
+    )
+    with pytest.raises(torch.OutOfMemoryError):
+        records(short(SPECS["model mlp(6)"], seeds=1), CPU, "reference")
+
+
+def test_a_small_sample_is_not_padded_to_a_large_chunk() -> None:
+    """A device reads 40 examples as one chunk of 256, however large its memory is."""
+    spec = replace(SOLVED, data=Data(m=60, n_test=40))
+    stack = stacked.TorchStack(short(spec), HERE)
+    read = []
+    pool = stack.evaluator.sources["test"].pool
+    plain = pool.batch
+    pool.batch = lambda places: read.append(places.shape[1]) or plain(places)  # type: ignore
+
+    list(stack.evaluate(0))
+
+    assert stack.evaluator.chunk > 256
+    assert set(read) == {256}
+
+
 def test_a_run_that_does_not_fit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one sentence, whatever PyTorch's own."""
 
@@ -209,6 +280,34 @@ def test_products_in_whole_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[0] == (False, False, True)
     assert not seen[-1][2]
     assert torch.backends.cudnn.allow_tf32 == before
+
+
+SWITCHES: dict[str, tuple[Any, str]] = {
+    "products": (torch.backends.cuda.matmul, "tf32"),
+    "all": (torch.backends, "tf32"),
+    "convolutions": (torch.backends.cudnn, "ieee"),
+}
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="of PyTorch 2.9")
+@pytest.mark.parametrize("name", SWITCHES)
+def test_the_newer_switches_of_tf32(name: str) -> None:
+    """PyTorch refuses to read its older ones beside them; afterwards all are as they were."""
+    every: Any = torch.backends
+    places = (every, every.cudnn, every.cuda.matmul, every.cudnn.conv, every.cudnn.rnn)
+    at_first = [place.fp32_precision for place in places]
+    place, value = SWITCHES[name]
+    try:
+        place.fp32_precision = value
+        before = [place.fp32_precision for place in places]
+        with exact():
+            assert {each.fp32_precision for each in places[2:]} == {"ieee"}
+            assert not every.cuda.matmul.allow_tf32
+            assert not every.cudnn.allow_tf32
+        assert [place.fp32_precision for place in places] == before
+    finally:
+        for place, value in zip(places, at_first, strict=True):
+            place.fp32_precision = value
 
 
 def test_where_a_run_computed_is_recorded() -> None:

@@ -26,7 +26,7 @@ from petridish.training.devices import CPU, Device, find_device
 from petridish.training.engines.base import Silent
 from petridish.training.engines.torch import TorchStack
 from tests.faults import refused
-from tests.own_parts import Dropped, Waves
+from tests.own_parts import AsksInside, Dropped, RampLoss, RampMetric, Waves
 from tests.test_contracts import RUNS
 
 HERE = Device("cpu", host=False)
@@ -92,7 +92,10 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         "--device mps was given, and PyTorch finds no such device: it needs a Mac with Apple's own "
         "processor. Give --device cpu."
     )
-    assert refused(find_device, "gpu") == ("There is no device called 'gpu'. Did you mean cpu?")
+    for name in ("gpu", 0, None):
+        assert refused(find_device, name) == (
+            f"There is no device called {name!r}. Give one of auto, cpu, cuda, cuda:1, mps."
+        )
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -151,6 +154,108 @@ def test_runs_go_where_they_gain(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = named.shares([narrow, forest])
     assert (list(first.specs), list(second.specs)) == ([narrow], [forest])
     assert named.news() == ["1 of 2 runs take the CPU: cpu cannot serve them"]
+
+
+@pytest.mark.usefixtures("pretended")
+def test_an_engine_of_the_cpu_alone() -> None:
+    """With `auto` a line says why the device stays idle."""
+    found = Placement("auto", "native", 1)
+
+    assert [share.device for share in found.shares([SMALL])] == [CPU]
+    assert found.news() == ["all runs take the CPU: the engine native computes there alone"]
+
+
+def asking_runs() -> dict[str, RunSpec]:
+    """Return runs of which a loss, a metric and a module ask for a number."""
+    loss = replace(SMALL.training, loss=RampLoss(asks=True))
+    metric = replace(SMALL.evaluation, metrics=(RampMetric(asks=True),))
+    return {
+        "loss": replace(SMALL, training=loss),
+        "metric": replace(SMALL, evaluation=metric),
+        "module": replace(SMALL, model=AsksInside()),
+    }
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_class_of_ones_own_that_asks_for_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line says where. With `auto` a run that does so in every step stays on the CPU."""
+    monkeypatch.setattr(price, "seconds_here", lambda *_: 1e9)
+    monkeypatch.setattr(price, "timed_seconds", lambda *_: 1.0)
+    lines = (Path(__file__).parent / "own_parts.py").read_text().splitlines()
+    asked = {
+        what: f"own_parts.py:{next(n for n, line in enumerate(lines, 1) if text in line)}"
+        for what, text in (("loss", "(labels < 0).any()"), ("metric", "found.abs().max().item(),"))
+    }
+    said = {}
+    for device in ("auto", "cuda"):
+        for what, spec in asking_runs().items():
+            found = Placement(device, "auto", 1)
+            (share,) = found.shares([spec, replace(spec, seed=1)])
+            assert (share.device is CPU) == (device == "auto" and what == "loss")
+            assert share.engine == ("reference" if what == "module" else "torch") or (
+                share.device is CPU
+            )
+            said[device, what] = [line for line in found.news() if "runs take cpu:" not in line]
+
+    assert said["auto", "loss"] == [
+        f"runs of mlp(6) take the CPU: {asked['loss']} asks for a number in every step, and each "
+        "would wait for cpu"
+    ]
+    assert said["cuda", "loss"] == [
+        f"{asked['loss']} asks for a number in every step: each waits for cpu"
+    ]
+    of_metric = [f"{asked['metric']} asks for a number at evaluations: each waits for cpu"]
+    assert said["auto", "metric"] == said["cuda", "metric"] == of_metric
+    (line,) = said["cuda", "module"]
+    assert line.startswith("runs of asks_inside go one at a time: torch.func cannot stack it (")
+    assert said["auto", "module"] == [line]
+
+
+def test_memory_is_measured_where_it_cannot_be_predicted() -> None:
+    """By steps on the CPU: about what the same loss takes that asks for nothing."""
+    asks, plain = asking_runs()["loss"], replace(SMALL.training, loss=RampLoss())
+
+    measured = memory_of_stacks(asks)
+
+    assert measured == pytest.approx(memory_of_stacks(replace(SMALL, training=plain)), rel=0.2)
+
+
+def test_no_weights_are_drawn_to_predict_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have shapes alone: a network of two gigabytes is predicted at once."""
+    monkeypatch.setattr(
+        "petridish.training.engines.stack.initial_weights", lambda _: pytest.fail("drawn")
+    )
+    _, each = memory_of_stacks(replace(SMALL, model=MLP(50_000, deeper=(10_000,))))
+
+    assert each > 2e9
+
+
+def test_workers_of_a_cluster_share_the_devices_of_their_machines() -> None:
+    """One worker per GPU has it whole; threads of workers that see the same one divide it."""
+    from petridish.sweeps.executors.dask import DaskWorkers
+
+    workers = DaskWorkers.__new__(DaskWorkers)
+    workers.devices = [("a", "0", 1), ("a", "1", 1), ("b", "0", 1), ("b", "1,0", 1)]
+    assert workers.sharing("cuda:0") == 1
+    workers.devices = [("a", "0,1", 1), ("a", "1,0", 1)]  # as dask-cuda gives them out
+    assert workers.sharing("cuda:0") == workers.sharing("cuda:1") == 1
+    workers.devices = [("a", None, 2), ("a", None, 1), ("b", None, 1)]
+    assert workers.sharing("cuda:0") == workers.sharing("mps") == 3
+    workers.devices = [("a", "2", 4), ("b", "2", 1)]
+    assert workers.sharing("cuda:0") == 4
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_device_of_ones_own_is_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight workers, each with its own: the whole of its memory, and an eighth of the time."""
+    monkeypatch.setattr(placement, "MOST_RUNS", 10**9)
+    monkeypatch.setattr(placement, "device_rates", lambda _: (1.0, 1e-12))
+    alone = Placement("cuda", "torch", 8, sharing=lambda _: 1)
+    shared = Placement("cuda", "torch", 8, sharing=lambda _: 8)
+    (one,), (other,) = alone.shares([SMALL]), shared.shares([SMALL])
+
+    assert one.size_of(TORCH, SMALL) > 7.5 * other.size_of(TORCH, SMALL)
+    assert alone.elsewhere([(SMALL, 4)])[1] == pytest.approx(shared.elsewhere([(SMALL, 4)])[1] / 8)
 
 
 @pytest.mark.usefixtures("pretended")

@@ -7,7 +7,7 @@ measured, on the CPU and on the accelerator, by the same two networks (`price.me
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -33,24 +33,38 @@ class DoesNotFitError(UserError):
 
 @dataclass(frozen=True)
 class Placed:
-    """Runs of one device, the engine that is asked for, and the processes that share the device."""
+    """Runs of one device, the engine that is asked for, and the batches that share the device."""
 
     device: Device
     engine: str
     specs: Sequence[RunSpec]
-    jobs: int = 1
+    sharing: int = 1
 
     def size_of(self, engine: Engine, spec: RunSpec) -> int:
         """Return how many runs like this one are taken at once."""
         if self.device.host:
             return usual_size(engine, spec)
-        return stack_size(self.device, engine, spec, self.jobs)
+        return stack_size(self.device, engine, spec, self.sharing)
 
 
 class Placement:
-    """Where the runs of one call go: to the CPU, to a named device, or by what they gain."""
+    """Where the runs of one call go: to the CPU, to a named device, or by what they gain.
 
-    def __init__(self, device: str, engine: str, jobs: int) -> None:
+    Parameters
+    ----------
+    jobs : int
+        Batches that are carried out at a time, wherever.
+    sharing : callable, optional
+        Returns how many of these share a device of a name; all of them if it is not given.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        engine: str,
+        jobs: int,
+        sharing: Callable[[str], int] | None = None,
+    ) -> None:
         self.name, self.engine, self.jobs = device, engine, jobs
         self._said: dict[str, None] = {}
         self._new: list[str] = []
@@ -67,7 +81,9 @@ class Placement:
                     f"The engine {engine} computes on the CPU alone, and --device {device} was "
                     "given. Give --engine torch, or --device cpu."
                 )
+            self._say(f"all runs take the CPU: the engine {engine} computes there alone")
             self.device = CPU
+        self.sharing = sharing(self.device.name) if sharing and not self.device.host else jobs
 
     def _say(self, line: str) -> None:
         if line not in self._said:
@@ -86,7 +102,7 @@ class Placement:
         there = {place for places in taken.values() for place in places}
         here = [spec for place, spec in enumerate(every) if place not in there]
         shares = [
-            Placed(self.device, name, [every[place] for place in places], self.jobs)
+            Placed(self.device, name, [every[place] for place in places], self.sharing)
             for name, places in taken.items()
         ]
         return [*shares, *([Placed(CPU, self.engine, here)] if here else [])]
@@ -107,10 +123,13 @@ class Placement:
         there = here = spent = 0.0
         for (name, _), places in shapes.items():
             spec, runs = cells[places[0]][0], sum(cells[place][1] for place in places)
+            if self._stays_here(name, spec):
+                continue
             on_device = 0.0
             if timed:
                 try:
-                    on_device = seconds_on(self.device, load_engine(name), spec, runs, self.jobs)
+                    one = seconds_on(self.device, load_engine(name), spec, runs, self.sharing)
+                    on_device = one / max(1, self.jobs // self.sharing)  # there are so many devices
                 except DoesNotFitError:
                     if self.name != "auto":
                         raise
@@ -128,6 +147,30 @@ class Placement:
             runs = sum(cells[place][1] for places in taken.values() for place in places)
             self._say_shares(runs, sum(number for _, number in cells), there, here)
         return taken, spent
+
+    def _stays_here(self, engine: str, spec: RunSpec) -> bool:
+        """Say what makes the host wait for the device; with `auto` such runs stay on the CPU."""
+        device = self.device.name
+        if engine == "reference":
+            why = load_engine("torch").refusal(spec)
+            if self.engine == "auto" and why:
+                reason = why.partition(". The engine ")[0]
+                self._say(f"runs of {describe(spec.model)} go one at a time: {reason}")
+            return False
+        from petridish.training.device_memory import asking
+
+        in_step, in_metric = asking(replace(spec, seed=0, restart=0))
+        if in_metric:
+            self._say(f"{in_metric} asks for a number at evaluations: each waits for {device}")
+        if in_step and self.name == "auto":
+            self._say(
+                f"runs of {describe(spec.model)} take the CPU: {in_step} asks for a number in "
+                f"every step, and each would wait for {device}"
+            )
+            return True
+        if in_step:
+            self._say(f"{in_step} asks for a number in every step: each waits for {device}")
+        return False
 
     def _engine_for(self, spec: RunSpec) -> str | None:
         """Return the engine that carries out a run on the device, if one can."""

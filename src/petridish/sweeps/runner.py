@@ -126,7 +126,7 @@ def run_sweep(
     by_key = check_all(sweep.specs(), here=isinstance(executor, str))
     usual = cores() if device in ("cpu", "auto") else 1  # workers would divide its memory
     with opened(executor, jobs or usual) as workers:
-        placement = Placement(device, engine, workers.jobs)
+        placement = Placement(device, engine, workers.jobs, workers.sharing)
         shown = progress or Progress()
         setting = _Setting(store, placement, workers, shown, shared_by, user_file)
         search = chosen_by(sweep, adaptive=adaptive)

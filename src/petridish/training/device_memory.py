@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from petridish.choices import place_of
+from petridish.errors import UserError
 from petridish.training import losses
 from petridish.training.device_streams import device_streams
 from petridish.training.devices import Device
 from petridish.training.engines.base import Silent
 from petridish.training.engines.torch import TorchStack
+from petridish.training.evaluator import StackState
 from petridish.training.spec import RunSpec
+from petridish.values import has_users
 
 BLOCK = 512  # bytes: an allocator of devices rounds up to a multiple
 ROUNDED = 512.0  # bytes, of an allocation
+NUMBERS_ASKED = (DataDependentOutputException, DynamicOutputShapeException)
 FEW = (1, 3)  # runs of the stacks from which those of larger ones are reckoned
 
 
@@ -79,28 +88,66 @@ def without_numbers() -> Iterator[None]:
             each.cache_clear()
 
 
-def step_bytes(specs: Sequence[RunSpec], device: Device) -> int:
-    """Predict the bytes that a stack of runs holds at once while it takes a few steps."""
-    # Instruments read copies on the host.
-    bare = [
-        replace(spec, evaluation=replace(spec.evaluation, curves=False, instruments=()))
-        for spec in specs
-    ]
-    with without_numbers(), Tracked(device.kind) as tracked:
+def _bare(spec: RunSpec) -> RunSpec:
+    """Return a run without instruments, which read copies on the host."""
+    return replace(spec, evaluation=replace(spec.evaluation, curves=False, instruments=()))
+
+
+def step_bytes(specs: Sequence[RunSpec], device: Device, *, measured: bool = False) -> int:
+    """Predict the bytes that a stack of runs holds at once while it takes a few steps.
+
+    With `measured` the steps are real ones; the device must be the CPU.
+    """
+    bare = [_bare(spec) for spec in specs]
+    with nullcontext() if measured else without_numbers(), Tracked(device.kind) as tracked:
         TorchStack(bare, device).advance(0, min(2, specs[0].training.steps), Silent())
     peak: int = tracked.peak
     return peak
 
 
 @lru_cache(maxsize=256)
+def asking(spec: RunSpec) -> tuple[str | None, str | None]:
+    """Return the line of a user's code that asks for a number in a step, and that of a metric.
+
+    Such as «mine.py:12»: the host must wait for the device there. None where there is no such line.
+    """
+    parts = (spec.training.loss, spec.model, *spec.curve_metrics)
+    if not has_users(parts):
+        return None, None
+    spec = _bare(spec)
+    in_step = in_metric = None
+    with without_numbers():
+        stack = TorchStack([spec], Device("cpu", host=False))
+        try:
+            stack.advance(0, 1, Silent())
+        except NUMBERS_ASKED as error:
+            in_step = _line_of(error)
+        now = StackState(stack.specs, stack.rows, stack.weights)
+        for metric in filter(has_users, spec.metrics):
+            try:
+                stack.evaluator.sums(now, [0], metric.on, [metric], 0, 1)
+            except UserError as error:
+                if not isinstance(error.__cause__, NUMBERS_ASKED):  # what the metric raised
+                    raise
+                in_metric = _line_of(error.__cause__)
+    return in_step, in_metric
+
+
+def _line_of(error: Exception) -> str:
+    return place_of(error).removeprefix(" at ") or "a class of yours"
+
+
+@lru_cache(maxsize=256)
 def memory_of_stacks(spec: RunSpec) -> tuple[float, float]:
     """Return the bytes of a stack that do not depend on its runs, and those of each run.
 
-    From two small stacks; they are the same on every device.
+    From two small stacks; they are the same on every device. Where a user's class asks for a number
+    the stacks take real steps on the CPU.
     """
-    here = Device("cpu", host=False)
+    here, measured = Device("cpu", host=False), asking(spec)[0] is not None
     few, more = (
-        step_bytes([replace(spec, seed=seed) for seed in range(runs)], here) for runs in FEW
+        step_bytes([replace(spec, seed=seed) for seed in range(runs)], here, measured=measured)
+        for runs in FEW
     )
     # Allocations are rounded up, so that a further run of a very small network seems to take none.
     each = max(ROUNDED, (more - few) / (FEW[1] - FEW[0]))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from petridish.errors import UserError, nearest
+from petridish.choices import describe
+from petridish.errors import UserError
 from petridish.training.memory import total_memory
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 NAMES = ("auto", "cpu", "cuda", "cuda:1", "mps")  # such as these
 _KNOWN = re.compile(r"cpu|mps|cuda(:\d+)?")
+_FULL = re.compile(r"out of memory|(BLAS|DNN)_STATUS_ALLOC_FAILED")
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ def find_device(name: str) -> Device:
 
     `auto` is no device: `sweeps.placement` chooses one for every run.
     """
-    if not _KNOWN.fullmatch(name):
-        raise UserError(f"There is no device called {name!r}. {nearest(name, NAMES)}")
+    if not isinstance(name, str) or not _KNOWN.fullmatch(name):
+        raise UserError(f"There is no device called {name!r}. Give one of {', '.join(NAMES)}.")
     if name == "cpu":
         return CPU
     import torch
@@ -164,9 +166,17 @@ def is_full(error: BaseException) -> bool:
     """Return whether an error says that a device's memory does not suffice."""
     import torch
 
-    # Apple's devices raise a plain RuntimeError.
+    # Apple's devices raise a plain RuntimeError; so do NVIDIA's libraries of products.
     return isinstance(error, torch.cuda.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "out of memory" in str(error)
+        isinstance(error, RuntimeError) and _FULL.search(str(error)) is not None
+    )
+
+
+def does_not_fit(model: object, task: object, device: Device) -> UserError:
+    """Return the refusal of a run that needs more memory than a device has."""
+    return UserError(
+        f"A run of {describe(model)} on {describe(task)} does not fit into the memory of "
+        f"{device.name}. Give --device cpu, a smaller batch size or a smaller model."
     )
 
 

@@ -17,11 +17,12 @@ from torch import Tensor
 from petridish.training.data import sample_size
 from petridish.training.devices import CPU, Device, on_host, power_of_two
 from petridish.training.metrics import Below, Metric, Threshold
-from petridish.training.networks import Network, activations
+from petridish.training.networks import Network, activations, made_on
 from petridish.training.pools import HeldSource, Pool, TrainingSource
 from petridish.training.screen import CHUNK, allowed_errors, stages
 from petridish.training.spec import RunSpec
 from petridish.training.user_code_checks import each_of
+from petridish.values import has_users
 
 Values = dict[str, float]
 CHUNK_BYTES = 2**28  # of what one forward pass of an evaluation holds on an accelerator
@@ -171,14 +172,16 @@ class Evaluator:
         source = self.sources[name]
         places = source.places([now.rows[run] for run in runs], start, stop)
         lonely = len(runs) == 1 and self.pairs
-        where, chunk = self.device.name, self.chunk
+        n_examples = stop - start
+        where, chunk = self.device.name, min(self.chunk, -(-n_examples // CHUNK) * CHUNK)
         chosen = torch.tensor([*runs] * 2 if lonely else [*runs], device=where)
         places = places.repeat(2, 1) if lonely else places
         # Chunks of one size, the last one padded: a sum's rounding may depend on its shape.
-        n_examples = places.shape[1]
         whole = -(-n_examples // chunk) * chunk
         order = torch.arange(whole, device=where)
         places, counted = places[:, order % n_examples], order < n_examples
+        # Only a user's may make tensors without saying where.
+        theirs = [self.device if has_users(metric) else CPU for metric in metrics]
         everyone = len(runs) == len(now.specs)
         weights = now.weights if everyone else [weight[chosen] for weight in now.weights]
         sums = torch.zeros(len(metrics), len(chosen), dtype=self.device.sums, device=where)
@@ -190,7 +193,8 @@ class Evaluator:
                 here = counted[first : first + chunk]
                 broken: Tensor | None = None
                 for place, metric in enumerate(metrics):
-                    each = each_of(metric, outputs, batch.labels, batch.facts)  # (run, example)
+                    with made_on(theirs[place]):
+                        each = each_of(metric, outputs, batch.labels, batch.facts)  # (run, example)
                     if self._is_count(metric):
                         sums[place] += (each * here).sum(dim=1)
                         counts[place] += min(chunk, n_examples - first)

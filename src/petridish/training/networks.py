@@ -31,6 +31,7 @@ from petridish.training.numerics import dtype_of, with_floats
 from petridish.training.spec import RunSpec
 from petridish.training.taught import Taught
 from petridish.training.user_code_checks import output_shape
+from petridish.values import has_users
 
 TRIED = 3  # examples of a trial
 CLOSE = 1e-4  # relative to the largest output: more than rounding of another kernel
@@ -57,21 +58,26 @@ class Network(ABC):
 
 
 class OwnForward(Network):
-    """The stack that a model computes itself."""
+    """The stack that a model computes itself; an activation of it may be a user's."""
 
-    def __init__(self, model: Stacked) -> None:
+    def __init__(self, model: Stacked, device: Device = CPU) -> None:
         self.model = model
+        self.device = device if has_users(model) else CPU
         self.buffers = {}
 
     def train(
         self, weights: Sequence[Tensor], x: Tensor, seeds: Sequence[int], step: int
     ) -> Tensor:
         """Return the model's outputs."""
-        return self.model.forward(weights, x)
+        with made_on(self.device):
+            found = self.model.forward(weights, x)
+        return found
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the model's outputs."""
-        return self.model.forward(weights, x)
+        with made_on(self.device):
+            found = self.model.forward(weights, x)
+        return found
 
 
 class ModuleStack(Network):
@@ -133,7 +139,7 @@ class ModuleStack(Network):
 
 
 def made_on(device: Device) -> AbstractContextManager[object]:
-    """Let what a module makes in `forward`, such as `torch.arange(n)`, lie on a device."""
+    """Let what a user's class makes, such as `torch.arange(n)` in `forward`, lie on a device."""
     return nullcontext() if device.host else torch.device(device.name)
 
 
@@ -166,7 +172,7 @@ def stack_of(specs: Sequence[RunSpec], device: Device = CPU) -> Network:
     """Return the networks of runs of one shape."""
     spec, model = specs[0], specs[0].model
     if isinstance(model, Stacked):
-        return OwnForward(model)
+        return OwnForward(model, device)
     dtype, full = dtype_of(spec), spec.examples_per_step
     buffers: dict[str, Tensor] = {}
     with with_numbers():

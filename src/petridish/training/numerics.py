@@ -69,18 +69,71 @@ def exact() -> Iterator[None]:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     import torch
 
-    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = (products.allow_tf32, convolutions.allow_tf32, convolutions.benchmark)
+    convolutions = torch.backends.cudnn
+    before = convolutions.benchmark
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     memory: Any = torch.utils.deterministic  # its setting is no attribute that mypy sees
     filled = memory.fill_uninitialized_memory
-    products.allow_tf32 = convolutions.allow_tf32 = convolutions.benchmark = False
+    convolutions.benchmark = False
     torch.use_deterministic_algorithms(mode=True, warn_only=True)
     memory.fill_uninitialized_memory = False  # nothing reads it before a write
     try:
-        yield
+        with _whole_float32():
+            yield
     finally:
-        products.allow_tf32, convolutions.allow_tf32, convolutions.benchmark = before
+        convolutions.benchmark = before
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
         memory.fill_uninitialized_memory = filled
+
+
+@contextmanager
+def _whole_float32() -> Iterator[None]:
+    """Switch TF32 off by PyTorch's older and newer switches; a caller may have set either.
+
+    Where they disagree PyTorch refuses to read the older ones, and some kernels refuse to run.
+    """
+    import torch
+
+    places: Any = torch.backends
+    products, convolutions = places.cuda.matmul, places.cudnn
+    older = _older_switches()
+    newer: list[Any] = []
+    if hasattr(places, "fp32_precision"):
+        newer = [places, convolutions, products, convolutions.conv, convolutions.rnn]
+    in_force, own = [place.fp32_precision for place in newer], []
+    for place in newer:  # the outer first: an inner one that is "none" follows it
+        own.append(place.fp32_precision)
+        place.fp32_precision = "none"
+    products.allow_tf32 = convolutions.allow_tf32 = False
+    for place in newer[2:]:
+        place.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        # These set the newer ones too.
+        torch.set_float32_matmul_precision(older[0])
+        convolutions.allow_tf32 = older[1]
+        for place, value, before in zip(newer, own, in_force, strict=True):
+            place.fp32_precision = value
+            if place.fp32_precision != before:  # a default gives way to an outer switch once
+                place.fp32_precision = before
+
+
+def _older_switches() -> tuple[str, bool]:
+    """Return PyTorch's older switches of matrix products and of convolutions.
+
+    One that cannot be read is the opposite of the newer one.
+    """
+    import torch
+
+    places: Any = torch.backends
+    try:
+        products = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        products = "highest" if places.cuda.matmul.fp32_precision == "tf32" else "high"
+    try:
+        convolutions = bool(places.cudnn.allow_tf32)
+    except RuntimeError:
+        convolutions = places.cudnn.conv.fp32_precision != "tf32"
+    return products, convolutions

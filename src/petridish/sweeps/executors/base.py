@@ -77,6 +77,10 @@ class Executor(ABC):
         """The memory of its workers; None if they share that of this machine."""
         return None
 
+    def sharing(self, device: str) -> int:
+        """Return how many batches at a time share the device of a name: all, on one machine."""
+        return self.jobs
+
     @abstractmethod
     def run(self, work: Work) -> None:
         """Carry out all batches."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
@@ -89,6 +90,16 @@ class DaskWorkers(Executor):
         """The memory of the smallest share of a worker, and of the largest worker."""
         return self.memory
 
+    def sharing(self, device: str) -> int:
+        """Return the most threads of workers that share one device: one per GPU has it whole."""
+        kind, _, number = device.partition(":")
+        shared: Counter[tuple[str, str]] = Counter()
+        for host, gpus, threads in self.devices:
+            seen = gpus.split(",") if gpus and kind == "cuda" else []
+            place = int(number or 0)
+            shared[host, seen[place].strip() if place < len(seen) else number] += threads
+        return max(shared.values(), default=1)
+
     def _wait_for_workers(self) -> None:
         if not self.client.nthreads():
             print("petridish: the cluster has no worker yet; waiting.", file=sys.stderr, flush=True)
@@ -139,6 +150,9 @@ class DaskWorkers(Executor):
             min((memory / threads for memory, threads in limits), default=total_memory()),
             max((memory for memory, _ in limits), default=total_memory()),
         )
+        self.devices: list[tuple[str, str | None, int]] = [
+            (answer["host"], answer["gpus"], answer["threads"]) for answer in answers.values()
+        ]
         self.pythons = {address: answer["python"] for address, answer in answers.items()}
 
     def check_scheduler(self) -> None:

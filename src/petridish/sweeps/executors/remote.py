@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -42,6 +44,8 @@ def look(folder: str, probe: str, dask_worker: Any = None) -> dict[str, Any]:
         "python": sys.version_info[:2],
         "threads": worker.state.nthreads,
         "memory": worker.memory_manager.memory_limit,
+        "host": socket.gethostname(),
+        "gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "sees": bool(folder) and _sees(Path(folder, probe)),
     }
 

@@ -21,7 +21,7 @@ from petridish.training.data import (
     sample_examples,
     training_examples,
 )
-from petridish.training.devices import CPU, Device
+from petridish.training.devices import CPU, Device, does_not_fit, is_full
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.metrics import Metric, Threshold
 from petridish.training.networks import batch_inputs, load_buffers, made_on
@@ -100,7 +100,15 @@ def _penalty(spec: RunSpec, network: nn.Module) -> Tensor | float:
 def train(specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU) -> Iterator[RunRecord]:
     """Carry out the runs one after another, until the monitor stops them."""
     for spec in specs:
-        _, record = trained_network(spec, monitor, device)
+        full = False
+        try:
+            _, record = trained_network(spec, monitor, device)
+        except Exception as error:
+            if device.host or not is_full(error):
+                raise
+            full = True
+        if full:  # here, where no frame of the error holds tensors any more
+            raise does_not_fit(spec.model, spec.task, device)
         if record is None:
             return
         yield record
@@ -213,7 +221,7 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor, device: Device) ->
         network.train()
         with made_on(device):
             outputs = _outputs(spec, network, x, calls, step, device)
-        loss = training.loss(outputs[None], y[None]).sum()
+            loss = training.loss(outputs[None], y[None]).sum()
         penalty = _penalty(spec, network)
         optimiser.zero_grad()
         (loss + penalty).backward()  # type: ignore[no-untyped-call] # PyTorch's own has no types

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from petridish.models.base import Weights
 from petridish.training.data import grouped, initial_weights
-from petridish.training.devices import CPU, Device, holds, on_host, with_numbers
+from petridish.training.devices import CPU, Device, has_no_numbers, holds, on_host
 from petridish.training.engines.base import Monitor
 from petridish.training.evaluator import Evaluator, StackState, Values
 from petridish.training.metrics import Threshold
@@ -68,8 +68,7 @@ class Stack(ABC):
         self.train = TrainingSource(specs, device)
         self.network = network
         self.evaluator = Evaluator(specs, self.network, self.train, pairs=pairs, device=device)
-        with with_numbers():
-            start = _stacked_weights(specs)
+        start = _stacked_weights(specs)
         self.gauges = [
             Gauges(spec, _of(run, start) if spec.evaluation.gauges else ())
             for run, spec in enumerate(specs)
@@ -254,6 +253,8 @@ def _stacked_weights(specs: Sequence[RunSpec]) -> list[Tensor]:
     shapes = [parameter.shape for parameter in specs[0].parameters]
     dtype = dtype_of(specs[0])
     weights = [torch.empty(len(specs), *shape, dtype=dtype) for shape in shapes]
+    if any(map(has_no_numbers, weights[:1])):
+        return weights  # memory is being predicted: nothing is drawn
     for group in grouped(specs):
         drawn = initial_weights([specs[run] for run in group])
         for weight, values in zip(weights, drawn, strict=True):

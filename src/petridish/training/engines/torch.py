@@ -18,22 +18,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from petridish.choices import describe
-from petridish.errors import UserError
 from petridish.models.base import Stacked
-from petridish.training.devices import CPU, Device, is_full
+from petridish.training.devices import CPU, Device, does_not_fit, is_full
 from petridish.training.engines.base import Monitor, Torch
 from petridish.training.engines.stack import DRAWN_AHEAD, Stack, take_course
-from petridish.training.networks import stack_of
+from petridish.training.networks import made_on, stack_of
 from petridish.training.numerics import settled
 from petridish.training.record import RunRecord
 from petridish.training.spec import RunSpec
 from petridish.training.updates import make_update
+from petridish.values import has_users
 
 MOST_AHEAD = 2**22  # examples that are drawn ahead: where batches are large, of fewer steps
 
@@ -51,6 +50,11 @@ def train(specs: Sequence[RunSpec], monitor: Monitor, device: Device = CPU) -> I
             if monitor.stopped():
                 return
             yield from _train([spec], monitor)
+
+
+_FITTED: dict[tuple[Device, Hashable], int] = {}
+"""The runs at a time with which the work went on where a device's memory did not suffice: later
+batches of the same shape in this process begin with so many."""
 
 
 class _Counting:
@@ -73,7 +77,8 @@ def _halved_to_fit(
 
     Runs that were under way when it did not are begun anew.
     """
-    waiting, size = list(specs), len(specs)
+    kind = device, Torch().shape(specs[0])
+    waiting, size = list(specs), min(len(specs), _FITTED.get(kind, len(specs)))
     while waiting:
         some, done, full = waiting[:size], set[RunSpec](), False
         counting = _Counting(monitor)
@@ -93,12 +98,9 @@ def _halved_to_fit(
         if full:  # here, where no frame of the error holds the stack's tensors any more
             device.release()
             if len(left) == 1:
-                raise UserError(
-                    f"A run of {describe(left[0].model)} on {describe(left[0].task)} does not fit "
-                    f"into the memory of {device.name}. Give --device cpu, a smaller batch size "
-                    "or a smaller model."
-                )
+                raise does_not_fit(left[0].model, left[0].task, device)
             size = len(left) // 2
+            _FITTED[kind] = size
             monitor.stepped(-counting.taken)
             warnings.warn(
                 f"{device.name} ran out of memory with {len(left)} runs at a time. The work goes "
@@ -120,6 +122,8 @@ class TorchStack(Stack):
         started = time.perf_counter()
         # Whether a run alone is computed as in a stack; on an accelerator no run is.
         self.stacks = device.host and Torch().stack_size(specs[0]) > 1
+        # Only a user's loss may make tensors without saying where.
+        self.theirs = device if has_users(specs[0].training) else CPU
         super().__init__(specs, stack_of(specs, device), pairs=self.stacks, device=device)
         self.parameters = specs[0].parameters
         # A module's outputs need not depend on all of its parameters.
@@ -160,8 +164,10 @@ class TorchStack(Stack):
             if monitor.stopped():
                 return ahead
             x, y = pool.take(places[ahead])  # (run, batch, input), (run, batch)
-            loss = loss_of(self.network.train(self.weights, x, lucks, step + ahead), y)  # (run,)
-            total = loss + penalty(self.parameters, self.weights) if penalty.strength else loss
+            outputs = self.network.train(self.weights, x, lucks, step + ahead)
+            with made_on(self.theirs):
+                loss = loss_of(outputs, y)  # (run,)
+                total = loss + penalty(self.parameters, self.weights) if penalty.strength else loss
             gradients = torch.autograd.grad(total.sum(), trained, materialize_grads=self.unsure)
             self.update(trained, gradients, step + ahead)
             recent.append(loss.detach())
