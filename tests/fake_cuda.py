@@ -26,12 +26,21 @@ if __name__ == "__main__" and len(sys.argv) > 1:
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from petridish.choices import describe
-from petridish.models import MLP, AttentionOnly, ClsTransformer, Homogeneous, MinimalAttention
+from petridish.models import (
+    MLP,
+    AttentionOnly,
+    BareHead,
+    CausalTransformer,
+    ClsTransformer,
+    Homogeneous,
+    MinimalAttention,
+    PublishedInduction,
+)
 from petridish.tasks import BiasedAnd, Dictionary, GroupProduct, HiddenLabels, MarkovChains
 from petridish.testing import short_run
 from petridish.training import (
@@ -46,8 +55,10 @@ from petridish.training import (
     Silent,
     StrategyLoss,
     load_engine,
+    updates,
 )
 from petridish.training import evaluator as evaluators
+from petridish.training.device_draws import Drawn
 from petridish.training.device_memory import without_numbers
 from petridish.training.devices import Device, with_numbers
 from petridish.training.engines import stack as stacks
@@ -56,6 +67,7 @@ from petridish.training.evaluator import StackState
 from petridish.training.readings import Gauges
 
 GPU = Device("cuda:0", host=False)
+ON_HOST = torch.ones(1)
 RUNS = 3
 READ: set[str] = set()  # the instruments that found a number in some case
 # Operators that PyTorch's page on `use_deterministic_algorithms` names as having no deterministic
@@ -74,6 +86,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # nor here
         self.copies = 0
+        self.largest = 0  # numbers in a copy to the device
         self.reading = False  # whether an instrument is at work
         self.read: set[str] = set()  # the instruments that found a number
         self.asked = False  # whether an evaluation is asking for numbers where it may
@@ -100,6 +113,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
             if name not in ("_to_copy", "copy_"):
                 raise AssertionError(f"{name} takes tensors of both {' and '.join(sorted(kinds))}")
             self.copies += 1
+            lies = [each.numel() for each in made if each.device.type == "cuda"]
+            self.largest = max(self.largest, *lies, 0)
             self.to_host += not self.asked and all(each.device.type == "cpu" for each in made)
         return found
 
@@ -111,6 +126,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call] # PyTorch has n
         numbers = np.random.default_rng(0).uniform(0.5, 1.5, tuple(there.shape))
         exact = numbers if there.is_floating_point() else np.ones(numbers.shape)
         return exact.astype(str(there.dtype).removeprefix("torch."))
+
+    def second_failed(self, tensor: Tensor) -> NDArray[Any]:
+        """Return what is true of every run but the second."""
+        found = self.on_host(tensor)
+        found[:, 1] = False
+        return found
 
 
 class Steps(Silent):
@@ -145,7 +166,7 @@ def asking(watch: Watch) -> Iterator[None]:
 
 
 def steps(spec: RunSpec) -> Watch:
-    """Take three steps in one go, measure every metric, let a run leave, and end the others.
+    """Take three steps in one go, measure every metric, let a run diverge, and end the others.
 
     The copies that are counted in the end are those of the last two steps.
     """
@@ -153,14 +174,23 @@ def steps(spec: RunSpec) -> Watch:
     with without_numbers(), Watch() as entered, asking(entered):
         watch: Watch = entered
         stack, noted = TorchStack(specs, GPU), Steps(watch)
+        watch.largest = 0
         assert stack.advance(0, 3, noted) == 3
+        if not spec.data.online and watch.largest >= 3 * RUNS * spec.examples_per_step:
+            raise AssertionError(f"{watch.largest} numbers are copied for three steps")
+        assert not list(stack.drop_diverged(0))
         assert {each.device.type for each in (*stack.weights, stack.recent)} == {"cuda"}
         now = StackState(stack.specs, stack.rows, stack.weights)
         for name in dict.fromkeys(metric.on for metric in spec.curve_metrics):
             metrics = [metric for metric in spec.curve_metrics if metric.on == name]
             sums, counts = stack.evaluator.sums(now, [0, 2], name, metrics, 0, 7)
             assert {sums.device.type, counts.device.type} == {"cuda"}
-        stack._keep([0, 2])
+        with (
+            patch.object(stacks, "holds", lambda _, usual: not usual),
+            patch.object(stacks, "on_host", watch.second_failed),
+        ):
+            (diverged,) = stack.drop_diverged(0)
+        assert (diverged.spec.seed, diverged.steps) == (1, 1)
         stack.advance(3, 1, Silent())
         ended = list(stack.evaluate(4))
         if stack.specs:
@@ -227,7 +257,36 @@ def faults() -> dict[str, Callable[[], str]]:
         finally:
             kind.forward = plain
 
+    def with_a_change(room: Any, name: str, change: Callable[..., Any], spec: RunSpec) -> str:
+        plain: Any = getattr(room, name)
+        with patch.object(room, name, lambda *given: plain(*(change(*given) or given))):
+            return problem(spec, ours=True)
+
+    def drawn_here(drawn: Drawn, rows: Any, first: Any, step: int, steps: int) -> None:
+        drawn.device.take(torch.zeros(len(rows), steps, drawn.batch))
+
+    runs = more_runs()
+    clip = runs["clip"]
     return {
+        "a number is asked for to clip": lambda: with_a_change(
+            updates,
+            "clipped",
+            lambda gradients, _: gradients[0].norm().item() is None or None,
+            clip,
+        ),
+        "an array of the device": lambda: with_a_change(
+            stacks.Stack,
+            "drop_diverged",
+            lambda stack, _: stack.recent.numpy() is None or None,
+            spec,
+        ),
+        "all losses are copied": lambda: with_a_change(
+            stacks.Stack, "drop_diverged", lambda stack, _: stack.recent.cpu() is None or None, spec
+        ),
+        "a tensor of the host in a module": lambda: with_a_change(
+            nn.Linear, "forward", lambda part, x: (part, x + ON_HOST), runs["bare head"]
+        ),
+        "minibatches of the host": lambda: with_a_change(Drawn, "places", drawn_here, spec),
         "a number is asked for": lambda: with_forward(lambda f: f * f.sum().item()),
         "a tensor of the host": lambda: with_forward(lambda f: f + torch.ones(f.shape)),
         "an index of the host": lambda: with_forward(lambda f: f[torch.arange(len(f))]),
@@ -259,26 +318,35 @@ def cases() -> dict[str, tuple[RunSpec, bool]]:
     weighted = CrossEntropy((1.0, 2.0, 0.5, 1.0, 1.0, 3.0))
     found["weighted classes"] = (on_group(training={"loss": weighted}), True)
     found |= {f"contract {name}": (spec, False) for name, spec in CONTRACTS.items()}
-    for name, spec in own_parts().items():
-        found[name] = (spec, False)
+    found |= {name: (spec, True) for name, spec in more_runs().items()}
     for run, metric in MEASURED:
-        spec = CONTRACTS[run]
-        evaluation = Evaluation(every=1, curves=True, metrics=(metric,))
-        found[f"metric {metric} of {run}"] = (replace(spec, evaluation=evaluation), False)
+        found[f"metric {metric} of {run}"] = (with_metric(CONTRACTS[run], metric), False)
     return found | {name: (spec, False) for name, spec in readings().items()}
 
 
-def own_parts() -> dict[str, RunSpec]:
-    """Return runs with a user's loss, metric and activation, which make tensors at every call."""
+def more_runs() -> dict[str, RunSpec]:
+    """Return runs of models, and with choices, that no other case has.
+
+    A user's loss, metric and activation make tensors at every call.
+    """
     from tests.own_parts import Ramp, RampLoss, RampMetric
     from tests.test_engines import spec_of
+    from tests.test_induction_models import run_of
 
-    measured = Evaluation(every=1, curves=True, metrics=(RampMetric(),))
     return {
+        "bare head": short_run(BiasedAnd(5), BareHead(6, 3)),
+        "causal": run_of(CausalTransformer(6, 1, positions="absolute", mlp=5)),
+        "published": run_of(PublishedInduction(2)),
+        "clip": spec_of(training={"clip": 0.05}),
         "own loss": spec_of(training={"loss": RampLoss()}),
-        "own metric": spec_of(evaluation=measured),
+        "own metric": with_metric(spec_of(), RampMetric()),
         "own activation": spec_of(model=MLP(6, activation=Ramp())),
     }
+
+
+def with_metric(spec: RunSpec, metric: Any) -> RunSpec:
+    """Return a run that is measured at every step."""
+    return replace(spec, evaluation=Evaluation(every=1, curves=True, metrics=(metric,)))
 
 
 def readings() -> dict[str, RunSpec]:
