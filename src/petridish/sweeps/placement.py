@@ -149,7 +149,7 @@ class Placement:
         return taken, spent
 
     def _stays_here(self, engine: str, spec: RunSpec) -> bool:
-        """Say what makes the host wait for the device; with `auto` such runs stay on the CPU."""
+        """Note what makes the host wait for the device; return whether a run stays here for it."""
         device = self.device.name
         if engine == "reference":
             why = load_engine("torch").refusal(spec)
