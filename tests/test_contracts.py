@@ -50,6 +50,7 @@ from petridish.tasks import (
     find_images,
 )
 from petridish.tasks import Mixed as MixedTasks
+from petridish.tasks.base import draw_examples
 from petridish.tasks.table import find_table
 from petridish.testing import (
     Broken,
@@ -307,6 +308,8 @@ class Bad:
         if self.fault == "neighbours":
             x = x - x.mean(axis=0)
         labels = (x[..., 0] > 0).astype(np.int64)
+        if self.fault == "nan":
+            x[:, 1000 - start : 1001 - start, 0] = np.nan
         if self.fault == "shape":
             labels = labels[..., None]
         if self.fault == "range":
@@ -362,6 +365,16 @@ OTHERS = (
 def test_a_fault_of_a_task_is_found(fault: str, sentence: str) -> None:
     """In one sentence."""
     assert refused(check_task, Bad(fault)) == sentence
+
+
+def test_inputs_that_are_seldom_finite_are_refused_when_they_are_drawn() -> None:
+    """Four in 10,000 are beyond the few examples that are tried; runs were trained on NaN."""
+    with pytest.raises(UserError) as error:
+        draw_examples(Bad("nan"), [0, 1], "train", 0, 2000)
+    assert str(error.value) == (
+        "The task bad(nan) drew 2 of 4000 examples with inputs that are NaN or infinite. Return "
+        "finite floats from draw."
+    )
 
 
 def test_wrong_labels_are_refused_before_training() -> None:
@@ -447,3 +460,11 @@ def test_faults_of_other_kinds_are_found() -> None:
         "chance: a run that is made again reads something else. Take random numbers from "
         "Streams([reading.spec.seed], name)."
     )
+
+
+def test_what_is_measured_is_not_blamed_for_a_module_that_cannot_be_stacked() -> None:
+    """The engine `reference` carries out such runs; the check said that the metric had failed."""
+    run = short_run(Waves(), Recurrent())
+    assert load_engine("torch").refusal(run)
+    check_metric(SquaredError(on="train"), run)
+    check_instrument(Movement("*"), run)

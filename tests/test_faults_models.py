@@ -65,6 +65,8 @@ class BuiltModule(nn.Module):
                 self.seen += self.training
             case "others":
                 x = x - x.mean(dim=0)
+            case "nan":
+                x = (x - x).log() * 0
         outputs: Tensor = self.layer(x) * self.many[0]
         return outputs
 
@@ -110,6 +112,11 @@ MODELS = [
         "The module of built(others) answers an example by what others are beside it, in "
         "evaluation too. Let an output depend on its own example, as with nn.BatchNorm1d in "
         "evaluation.",
+    ),
+    (
+        "nan",
+        "The module of built(nan) returns NaN for finite inputs, with the weights that it begins "
+        "with. Look for logarithms, roots and divisions that leave their domain.",
     ),
 ]
 

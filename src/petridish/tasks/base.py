@@ -16,7 +16,7 @@ from petridish.errors import UserError
 from petridish.seeds import Streams, Words, unpack_bits
 from petridish.tasks.domain import Bits, Classes, Domain, Tokens
 from petridish.theory.checks import check_size
-from petridish.values import settle
+from petridish.values import has_users, settle
 
 Booleans = NDArray[np.uint8]
 
@@ -223,6 +223,13 @@ def check_examples(task: Task, drawn: Examples, runs: int, count: int) -> None:
             f"{(runs, count, *domain.input_shape)}. Return such inputs from draw, or state another "
             "domain."
         )
+    if what == "dense" and array.dtype.kind == "f" and has_users(task):
+        finite = np.isfinite(array).reshape(runs, count, -1).all(axis=2)
+        if not finite.all():
+            raise UserError(
+                f"The task {name} drew {int((~finite).sum())} of {finite.size} examples with "
+                "inputs that are NaN or infinite. Return finite floats from draw."
+            )
     whole = isinstance(domain.inputs, Tokens)
     if what == "dense" and array.dtype.kind not in ("iu" if whole else "f"):
         raise UserError(

@@ -109,8 +109,14 @@ def check_metric(metric: Metric, spec: RunSpec) -> None:
     name = describe(metric)
     _check_each(metric, spec)
     specs = [replace(spec, seed=seed) for seed in SEEDS]
-    torch, reference = (list(load_engine(e).run(specs, Silent())) for e in ("torch", "reference"))
-    agree(f"the metric {name} in the engines torch and reference", torch, reference)
+    found = [list(load_engine(engine).run(specs, Silent())) for engine in _engines(spec)]
+    if len(found) == 2:
+        agree(f"the metric {name} in the engines torch and reference", *found)
+
+
+def _engines(spec: RunSpec) -> list[str]:
+    """Return the engines that carry out a run: a module that cannot be stacked has one alone."""
+    return [name for name in ("torch", "reference") if load_engine(name).refusal(spec) is None]
 
 
 def _check_each(metric: Metric, spec: RunSpec) -> None:
@@ -150,17 +156,18 @@ def check_instrument(given: Instrument, spec: RunSpec) -> None:
     spec = replace(spec, evaluation=evaluation)
     spec.check()
     name = describe(given)
-    torch, again, reference = (
-        list(load_engine(engine).run([spec], Silent()))
-        for engine in ("torch", "torch", "reference")
+    engines = _engines(spec)
+    once, again, *others = (
+        list(load_engine(engine).run([spec], Silent())) for engine in (engines[0], *engines)
     )
     demand(
-        curves_of(torch[0]).keys() == curves_of(again[0]).keys()
+        curves_of(once[0]).keys() == curves_of(again[0]).keys()
         and all(
             np.array_equal(a, b, equal_nan=True)
-            for a, b in zip(curves_of(torch[0]).values(), curves_of(again[0]).values(), strict=True)
+            for a, b in zip(curves_of(once[0]).values(), curves_of(again[0]).values(), strict=True)
         ),
         f"{name}: a run that is made again reads something else. Take random numbers from "
         "Streams([reading.spec.seed], name).",
     )
-    agree(f"the instrument {name} in the engines torch and reference", torch, reference)
+    for other in others:
+        agree(f"the instrument {name} in the engines torch and reference", once, other)

@@ -216,6 +216,11 @@ def check_module(model: Model, task: Task, n_outputs: int) -> None:
                 f"{describe(task)}, and loss and task ask for the shape {asked}. Size it by the "
                 "domain and n_outputs that build is given."
             )
+    if bool(found["module of"][0].isnan().any()) and bool(x.isfinite().all()):
+        raise UserError(
+            f"The module of {describe(model)} returns NaN for finite inputs, with the weights that "
+            "it begins with. Look for logarithms, roots and divisions that leave their domain."
+        )
     with torch.no_grad():
         fewer = module(x[:2])  # one example would fail in batch normalisation
     if not _close(found["module of"][0][:2], fewer):
