@@ -132,6 +132,16 @@ def test_figures_show_three_axes(trained: Command, tmp_path: Path) -> None:
             "The axis data.m is asked for twice. Give each place its own.",
         ),
         (
+            ("--best-over", "lr", "--best-over", "m"),
+            "--best-over was given 2 times, and the last would replace the others. Give it once; "
+            "if it takes several values, by commas.",
+        ),
+        (
+            ("--set", "seed=0", "--set", "m=50", "--set", "seed=1"),
+            "Values of seed were given 2 times, and the last would replace the others. Give them "
+            "once, by commas: --set seed=v1,v2,…",
+        ),
+        (
             ("--best-over", "seed"),
             "The best seed was asked for, and the best of some settings is chosen on one half of "
             "the seeds and measured on the other. Give an axis such as training.learning_rate.",

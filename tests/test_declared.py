@@ -92,7 +92,7 @@ class Undeclared(Measure):
         ),
         (
             Rule(Solved(), Each(only={"data.m": 100}), Share(), above=0.5),
-            "No run of this sweep has data.m = 100, of which its rule speaks. Known: 32.0, 64.0.",
+            "No run of this sweep has data.m = 100, of which its rule speaks. Known: 32, 64.",
         ),
         (
             Rule(Solved(), PairedBySeed("uniform", "sparse(3)", along="init"), Mean(), above=0.0),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from petridish.errors import UserError
+from petridish.models import MLP
+from petridish.rules.declared import check_rule
 from petridish.rules.layouts import Each
 from petridish.rules.measures import AtEnd, BestOf, SolvedAt
 from petridish.rules.outcome_remarks import reads_end, rule_reads_end
@@ -13,8 +17,12 @@ from petridish.rules.outcome_table import outcome_table
 from petridish.rules.outcome_text import outcome_text
 from petridish.rules.rule import Rule
 from petridish.statistics.estimators import Median
+from petridish.store.schema import to_table
+from petridish.sweeps import Sweep
+from petridish.testing import short_run
 from petridish.training import RunSpec
-from tests.outcome_worlds import End, half_solved, world
+from tests.outcome_worlds import End, ended, half_solved, world
+from tests.own_parts import Waves
 
 SEEDS = {"seed": range(8)}
 
@@ -75,3 +83,28 @@ def test_values_at_the_end_of_runs_that_stopped_at_success_are_said_to_be_of_oth
     bests = [BestOf(AtEnd("test_error"), "least", over="restart"), AtEnd("steps")]
     assert [rule_reads_end(r) for r in (rule, late)] == [True, False]
     assert [reads_end(measure) for measure in bests] == [True, False]
+
+
+def test_real_targets_have_no_share_of_errors() -> None:
+    """Its column is NaN there, and was offered as a value, shown as dashes, with no word."""
+    base = short_run(Waves(), MLP(4))
+    made = [
+        replace(ended(spec, error=0.2), final={"test_squared_error": 0.2, "test_own": math.nan})
+        for spec in Sweep(base, SEEDS).specs()
+    ]
+    runs = to_table(made)
+    with pytest.raises(UserError) as error:
+        outcome_table(runs, value="test_error")
+    assert str(error.value) == (
+        "'test_error' was asked for, and the targets of these runs are real numbers, of which none "
+        "is right or wrong. Give such as 'test_squared_error'."
+    )
+    with pytest.raises(UserError) as error:
+        outcome_table(runs, value="zzz")
+    assert "test_error" not in str(error.value)
+    rule = Rule(AtEnd("test_error"), Each(), Median(), below=0.2)
+    with pytest.raises(UserError, match="There is no column 'test_error' among the runs of this"):
+        check_rule(rule, Sweep(base, SEEDS))
+    assert outcome_table(runs, value="test_own").remarks[-1] == (
+        "8 of 8 runs have no value of test_own at the end: it is NaN, or was not measured."
+    )

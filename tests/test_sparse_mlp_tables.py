@@ -243,6 +243,18 @@ def test_categories_that_fit_has_not_seen_are_no_error() -> None:
         model.predict(new.rename(columns={"colour": "shade"}))
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_after_a_frame_with_categories_an_array_is_refused() -> None:
+    """It has no names by which categories could be found."""
+    table, y = colours()
+    with pytest.raises(UserError) as refused:
+        SparseMLPClassifier(**SMALL).fit(table, y).predict(table.to_numpy())
+    assert str(refused.value) == (
+        "The model was fitted to a data frame, and X has no column 'size'. Give a data frame with "
+        "the columns size, colour."
+    )
+
+
 def test_rare_categories_share_an_input() -> None:
     """A column of 100 names has 30 inputs."""
     names = pd.DataFrame({"name": [f"n{min(i % 130, 99)}" for i in range(390)]})

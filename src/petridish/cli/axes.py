@@ -36,8 +36,8 @@ Value = Annotated[
 BestOver = Annotated[
     str | None,
     typer.Option(
-        help="Axes of which the best value counts: chosen on one half of the seeds, measured on "
-        "the other.",
+        help="Axes, by commas, of which the best value counts: chosen on one half of the seeds, "
+        "measured on the other.",
         metavar="AXIS",
     ),
 ]
@@ -75,7 +75,7 @@ class AxisOptions:
         Returns the columns of curves that are needed to show what is asked for.
         """
         from petridish.rules.declared import columns_of_run
-        from petridish.rules.outcome_table import check_solvable, measure_of
+        from petridish.rules.outcome_values import check_solvable, measure_of
         from petridish.rules.tuning import Best, check_tuned
         from petridish.rules.varying import axis_order, full_name
         from petridish.sweeps import Arms

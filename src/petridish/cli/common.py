@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import petridish
 from petridish.errors import UserError
@@ -47,6 +48,22 @@ DataFolder = Annotated[
     typer.Option("--data", help="The folder with images or tables; PETRIDISH_DATA if not given."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice of which only the last would count."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        """Read the arguments, once it is clear that none is dropped unsaid."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            several = getattr(option, "multiple", False) or option.nargs != 1
+            if given.count(option) > 1 and not several and not getattr(option, "is_flag", False):
+                raise UserError(
+                    f"{option.opts[-1]} was given {given.count(option)} times, and the last would "
+                    "replace the others. Give it once; if it takes several values, by commas."
+                )
+        return super().parse_args(ctx, args)
 
 
 def use_data(folder: Path | None) -> None:

@@ -18,6 +18,7 @@ from petridish import __version__
 from petridish.cli import store, tabular_bench, tabular_compare, tabular_fetch
 from petridish.cli.bench import bench
 from petridish.cli.check import check
+from petridish.cli.common import OnceCommand
 from petridish.cli.demo import demo
 from petridish.cli.explore import explore
 from petridish.cli.figure import figure
@@ -57,17 +58,17 @@ def _main(
         raise typer.Exit
 
 
-app.command()(demo)
-app.command("list")(list_experiments)
+app.command(cls=OnceCommand)(demo)
+app.command("list", cls=OnceCommand)(list_experiments)
 COMMANDS = (
     *(new, check, run, plan, verdicts, scoreboard, figure, frontier, report, explore, record),
     bench,
 )
 for function in COMMANDS:
-    app.command()(function)
+    app.command(cls=OnceCommand)(function)
 app.add_typer(store.app, name="store")
-tabular_compare.app.command()(tabular_bench.bench)
-tabular_compare.app.command()(tabular_fetch.fetch)
+tabular_compare.app.command(cls=OnceCommand)(tabular_bench.bench)
+tabular_compare.app.command(cls=OnceCommand)(tabular_fetch.fetch)
 app.add_typer(tabular_compare.app, name="tabular")
 
 

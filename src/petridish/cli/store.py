@@ -10,6 +10,7 @@ import typer
 from petridish.cli.common import (
     DEFAULT_STORE,
     Json,
+    OnceCommand,
     StoreDir,
     existing_store,
     exit_code,
@@ -39,7 +40,7 @@ def _say_problems(health: Health) -> None:
         typer.echo(f"petridish: {problem}", err=True)
 
 
-@app.command()
+@app.command(cls=OnceCommand)
 def check(store: StoreDir = DEFAULT_STORE, json: Json = False) -> int:
     """Verify the digest of every shard; read every file of weights."""
     from petridish.store import Store, maintenance
@@ -49,7 +50,7 @@ def check(store: StoreDir = DEFAULT_STORE, json: Json = False) -> int:
     return exit_code(health.problems)
 
 
-@app.command()
+@app.command(cls=OnceCommand)
 def compact(store: StoreDir = DEFAULT_STORE, json: Json = False) -> None:
     """Merge all shards into one; set torn and foreign files aside."""
     from petridish.store import Store, maintenance
@@ -57,7 +58,7 @@ def compact(store: StoreDir = DEFAULT_STORE, json: Json = False) -> None:
     _say(maintenance.compact(Store(existing_store(store))), store, json=json)
 
 
-@app.command()
+@app.command(cls=OnceCommand)
 def export(
     out: Annotated[Path, typer.Option(help="A file ending in .csv, .jsonl or .parquet.")],
     store: StoreDir = DEFAULT_STORE,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from petridish.cli.common import DEFAULT_OUT, Json, print_json
+from petridish.cli.common import DEFAULT_OUT, Json, OnceCommand, print_json
 from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _tabular() -> None:
     """Keep commands under their names, even while there is one."""
 
 
-@app.command()
+@app.command(cls=OnceCommand)
 def compare(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, TSV (also .gz) or Parquet.")],

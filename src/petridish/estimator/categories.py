@@ -61,6 +61,12 @@ class Categories:
 
     def numbers(self, frame: Any) -> NDArray[np.float64]:
         """Return a frame as numbers: the numeric columns, then one column per category."""
+        missing = [n for n in (*self.numeric, *self.categorical) if n not in _names(frame)]
+        if missing:
+            raise UserError(
+                f"The model was fitted to a data frame, and X has no column {missing[0]!r}. Give a "
+                f"data frame with the columns {', '.join((*self.numeric, *self.categorical))}."
+            )
         columns = [np.asarray(frame[name], np.float64) for name in self.numeric]
         return np.column_stack([*columns, self.encoder.transform(_texts(frame, self.categorical))])
 
@@ -69,6 +75,11 @@ class Categories:
         sums = np.zeros(len(self.numeric) + len(self.categorical))
         np.add.at(sums, self.owner, values)
         return sums
+
+
+def _names(X: Any) -> list[Any]:
+    """Return the names of the columns of a data frame; none of an array."""
+    return list(X.columns) if hasattr(X, "columns") else []
 
 
 def refuse_texts(X: Any) -> None:

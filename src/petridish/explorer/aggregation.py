@@ -20,15 +20,12 @@ from petridish.rules.measures import ENDS, Solved
 from petridish.rules.outcome_classes import KINDS, with_classes
 from petridish.rules.outcome_table import (
     COVERAGE,
-    DELAY,
     field_text,
-    measure_of,
     place_axes,
     shares,
     summaries,
-    usual_value,
-    values_of,
 )
+from petridish.rules.outcome_values import DELAY, measure_of, usual_value, values_of
 from petridish.rules.varying import PARTS, axis_order, varying
 
 MOST_SETTINGS = 50_000

@@ -15,6 +15,7 @@ from petridish.rules.claims import Judges, Reads, Simulated, columns_of
 from petridish.rules.comparisons import BestOrTied
 from petridish.rules.layouts import ARM
 from petridish.rules.measures import Measure
+from petridish.rules.outcome_values import has_classes
 from petridish.rules.rule import Rule
 from petridish.rules.success import Beats, FrontierShrinks
 from petridish.rules.times import Quicker
@@ -106,11 +107,18 @@ def _check_values(rule: Judges, sweep: Sweep, declared: Iterable[Sweep]) -> None
         near = (_value(spec, column) for each in sweeps for spec in one_axis_at_a_time(each))
         every = (_value(spec, column) for each in sweeps for spec, _ in each.cells())
         if value not in near and value not in (known := list(every)):
-            names = sorted({str(each) for each in known if each is not None})
             raise UserError(
                 f"No run of this sweep has {column} = {value}, of which its rule speaks. "
-                f"{nearest(str(value), names)}"
+                f"{_known_values(value, known)}"
             )
+
+
+def _known_values(value: Any, known: Iterable[Any]) -> str:
+    """Return what values there are, numbers by their size."""
+    there = {each for each in known if each is not None}
+    if all(isinstance(each, int | float) for each in (value, *there)):
+        return f"Known: {', '.join(f'{each:g}' for each in sorted(there))}."
+    return nearest(str(value), {str(each) for each in there})
 
 
 def _value(spec: RunSpec, column: str) -> Any:
@@ -249,6 +257,8 @@ def columns_of_run(spec: RunSpec) -> set[str]:
     """Return the columns of a table in which a run of this spec has something to say."""
     evaluation = spec.evaluation
     found = {*ENDS, *flat(spec)}
+    if not has_classes(spec):
+        found.discard("test_error")  # a column of all tables, NaN of real targets
     # The test error has a column of its own among the ends.
     found |= {f"final.{metric.column}" for metric in spec.metrics if metric.column not in ENDS}
     found |= {"drawn.attempts"} if spec.data.accept else set()

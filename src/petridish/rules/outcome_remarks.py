@@ -63,6 +63,13 @@ def half_known(known: Known, settings: NDArray[np.int64], *, unsolved: bool) -> 
     ] * (count > 0)
 
 
+def without_value(known: Known, label: str) -> list[str]:
+    """Return how many runs have no number, as text; nothing where all have one."""
+    count = int((~known.there).sum())
+    what = f"{count} of {known.there.size} runs have no value of {label}"
+    return [f"{what}: it is NaN, or was not measured."] if count else []
+
+
 def reads_end(measure: Measure) -> bool:
     """Return whether a measure reads a value at the end of a run, itself or one of its parts."""
     if isinstance(measure, AtEnd | LastOf):

@@ -7,7 +7,7 @@ becomes a panel of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -15,28 +15,29 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError, nearest, require
+from petridish.errors import UserError, require
 from petridish.rules.cells import ordered, sortable
-from petridish.rules.measures import ENDS, AtEnd, LastOf, Measure, ReachedAt, Solved, SolvedAt
-from petridish.rules.outcome_classes import GrokkingDelay
-from petridish.rules.outcome_remarks import diverged, half_known, reads_end, stopped_apart
+from petridish.rules.measures import Measure, Solved, SolvedAt
+from petridish.rules.outcome_remarks import (
+    diverged,
+    half_known,
+    reads_end,
+    stopped_apart,
+    without_value,
+)
+from petridish.rules.outcome_values import answered, check_solvable, measure_of, usual_value
 from petridish.rules.specs import specs_of
 from petridish.rules.tuning import Best, best_by, tuned
 from petridish.rules.varying import as_axis, full_name, varying
 from petridish.statistics.intervals import anytime_interval, grouped_medians, wilson_interval
 from petridish.statistics.known import Known
 from petridish.sweeps import by_arm
-from petridish.values import Gone
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from petridish.training import RunSpec
-
 COVERAGE = 0.95
 ALL_OR_NONE = "Times, because every setting was solved by all or by none of its runs."
-DELAY = "grokking_delay"
-MEASURES: dict[str, type[Measure]] = {"solved": Solved, "time": SolvedAt, DELAY: GrokkingDelay}
 AXIS_LABELS = {"data.m": "sample size m", "model.width": "width r"}
 
 
@@ -168,8 +169,9 @@ def outcome_table(
         value = usual_value(table, axes.fields)
         if value == "time":
             remarks.append(ALL_OR_NONE)
-    measure = measure_of(value, table.columns)
-    check_solvable(value, specs_of(table).values())
+    specs = specs_of(table).values()
+    check_solvable(value, specs)
+    measure = measure_of(value, answered(table.columns, specs))
     chosen: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     if over:
         best = best or best_by(measure)
@@ -234,77 +236,6 @@ def place_axes(
     return OutcomeAxes(rows, columns, (*panels, *left), colour)
 
 
-def measure_of(value: str, columns: Collection[str]) -> Measure:
-    """Return the measure that a name stands for, among the columns that some runs have."""
-    if value in MEASURES:
-        return MEASURES[value]()
-    if value in ENDS or f"final.{value}" in columns:
-        return AtEnd(value)
-    if f"reached.{value}" in columns:
-        return ReachedAt(value)
-    if f"curve.{value}" in columns:
-        return LastOf(value)
-    raise UserError(f"There is no value called {value!r}. {nearest(value, values_of(columns))}")
-
-
-def values_of(columns: Iterable[str]) -> list[str]:
-    """Return the names that `value` may have for runs with these columns."""
-    kinds = ("final", "reached", "curve")
-    parts = (name.partition(".") for name in columns)
-    found = [name for kind, _, name in parts if kind in kinds and name != "step"]
-    return list(dict.fromkeys(["solved", "time", *ENDS, *found]))
-
-
-def usual_value(table: pl.DataFrame, fields: Sequence[str]) -> str:
-    """Return the most informative of share solved, median time and the metric at the end.
-
-    Of real targets it is the metric, unless every run is solved: a threshold of it says less.
-    Where every setting is solved by all or by none of its runs, the median time says that and more;
-    where nothing is solved or is to be solved, the metric of the stop rule, or the usual one of the
-    task.
-    """
-    import polars as pl
-
-    from petridish.training import RunSpec
-
-    has_solved = (table["outcome"] == "SOLVED").any()
-    all_solved = (table["outcome"] == "SOLVED").all()
-    classes = "test_error" in table.columns and table["test_error"].is_finite().any()
-    if has_solved and (classes or all_solved):
-        solved = (pl.col("outcome") == "SOLVED").mean().alias("share")
-        shares = table.group_by(list(fields) or [pl.lit(0)]).agg(solved)["share"]
-        if shares.is_between(0, 1, closed="none").any():
-            return "solved"
-        if "solved_at" in table.columns:
-            return "time"
-    specs = [spec for spec in specs_of(table).values() if isinstance(spec, RunSpec)]
-    # A record keeps what its claims read alone, perhaps no metric at the end.
-    ends = [n for n in values_of(table.columns) if n not in ENDS or n in table.columns]
-    guess = "test_error" if classes else "test_squared_error"  # of a task that is not here
-    names = dict.fromkeys(metric_at_end(spec) or guess for spec in specs)
-    return next((name for name in names if name in ends), "solved")
-
-
-def check_solvable(value: str, specs: Iterable[RunSpec | Gone]) -> None:
-    """Refuse to ask for success where no run has a stop rule by which it would be solved."""
-    from petridish.training import RunSpec
-
-    known = [spec for spec in specs if isinstance(spec, RunSpec)]
-    if value in ("solved", "time") and known and all(spec.stop is None for spec in known):
-        raise UserError(
-            f"{value!r} was asked for, and these runs have no stop rule by which one would be "
-            f"solved. Give such as {metric_at_end(known[0]) or 'test_error'!r}, or set "
-            "training.stop."
-        )
-
-
-def metric_at_end(spec: RunSpec) -> str | None:
-    """Return the metric of the stop rule, or the usual one of the task if its class is here."""
-    if spec.stop is not None:
-        return str(spec.stop.metric.column)
-    return None if isinstance(spec.task, Gone) else spec.usual_metric("test").column
-
-
 def _cells(
     table: pl.DataFrame,
     axes: OutcomeAxes,
@@ -327,7 +258,8 @@ def _cells(
     )
     frame = pl.concat([names, numbers], how="horizontal") if axes.fields else numbers
     if not isinstance(measure, Solved):
-        return frame, half_known(known, setting, unsolved=isinstance(measure, SolvedAt))
+        said = half_known(known, setting, unsolved=isinstance(measure, SolvedAt))
+        return frame, [*said, *without_value(known, measure.label)]
     value, low, high = shares(frame["solved"].to_numpy(), frame["n"].to_numpy())
     ends = {"low": pl.Series(low), "high": pl.Series(high)}
     return frame.with_columns(pl.Series("value", value), **ends), []

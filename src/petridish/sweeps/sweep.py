@@ -177,7 +177,15 @@ class Sweep:
         if isinstance(settings, Mapping):
             axes |= {self._axis(name): values for name, values in settings.items()}
         else:
-            axes |= dict(map(self._read_setting, settings))
+            given = [self._read_setting(setting) for setting in settings]
+            names = [axis for axis, _ in given]
+            for axis in names:
+                if names.count(axis) > 1:
+                    raise UserError(
+                        f"Values of {axis} were given {names.count(axis)} times, and the last "
+                        f"would replace the others. Give them once, by commas: --set {axis}=v1,v2,…"
+                    )
+            axes |= dict(given)
         also = tuple(part.narrowed(settings) for part in self.also)
         return Sweep(self.base, axes, also, self.allocate)
 
