@@ -53,7 +53,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 class OnceCommand(TyperCommand):
     """A command that refuses an option given twice of which only the last would count."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, once it is clear that none is dropped unsaid."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for option in given:

@@ -60,7 +60,7 @@ def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
-    """Keep what a reader needs of the runs: no keys, no columns without a value.
+    """Keep what a reader needs of the runs: no keys, no columns that say nothing.
 
     Of curves and weights only those named by `keeps`.
     """
@@ -76,11 +76,16 @@ def slim(runs: pl.DataFrame, keeps: Sequence[str] = ()) -> pl.DataFrame:
         for name in runs.columns
         if name in left_out
         or (is_kept(name) and name.removesuffix(".of") not in keeps)  # weights with their names
-        or (name not in ALWAYS and runs[name].is_null().all())
+        or (name not in ALWAYS and not _says_never(name) and runs[name].is_null().all())
     ]
     kept = runs.drop(dropped)
     kept = kept.sort([name for name in ORDER if name in kept])
     return kept.with_columns(pl.col("seconds").round(3)) if "seconds" in kept else kept
+
+
+def _says_never(name: str) -> bool:
+    """Return whether an empty column is an answer: no run reached the threshold."""
+    return name.startswith("reached.")
 
 
 def summary(runs: pl.DataFrame) -> pl.DataFrame:
