@@ -235,3 +235,9 @@ def test_engines_without_a_penalty_or_float64_refuse_them() -> None:
         "attention alone, the minimal one and blocks with [CLS], and the model is "
         "homogeneous(4, relu). The engine torch can."
     )
+
+
+def test_a_threshold_that_no_run_reached_stays_in_a_record() -> None:
+    """That it is empty is the answer; a column that no run was asked for says nothing."""
+    runs = pl.DataFrame({"seed": [0, 1], "reached.test_error": [None, None], "drawn.x": [None] * 2})
+    assert slim(runs).columns == ["seed", "reached.test_error"]
