@@ -436,8 +436,9 @@ def test_the_scoreboard_is_a_list_on_a_phone(browser: Any, server: Served) -> No
         "numbers": "2.58 [2, 6.32]",
     }
     further = {**claim, "largest": False, "record": "2026-11-18-PF-1-laptop"}
-    counts = {"chapter": "Pareto frontiers", "counts": {"supported": 2}}
-    board = {"claims": [claim, further], "chapters": [counts]}
+    chapter = "Pareto frontiers"
+    counted = {"head": ["chapter", "kind", "supported"], "rows": [[chapter, "paper", "1"]]}
+    board = {"claims": [claim, further], "chapters": [chapter], "counts": [counted]}
     for width in (390, 1400):
         context = browser.new_context(viewport={"width": width, "height": 800})
         visit = Page(context.new_page(), server.address)
