@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -30,30 +30,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from petridish.choices import describe
-from petridish.models import (
-    MLP,
-    AttentionOnly,
-    BareHead,
-    CausalTransformer,
-    ClsTransformer,
-    Homogeneous,
-    MinimalAttention,
-    PublishedInduction,
-)
-from petridish.tasks import BiasedAnd, Dictionary, GroupProduct, HiddenLabels, MarkovChains
-from petridish.testing import short_run
 from petridish.training import (
-    INSTRUMENTS,
-    CentreCosine,
-    CrossEntropy,
-    Evaluation,
-    Hinge,
     Instrument,
     Reading,
     RunSpec,
     Silent,
-    StrategyLoss,
     load_engine,
     updates,
 )
@@ -65,6 +46,7 @@ from petridish.training.engines import stack as stacks
 from petridish.training.engines.torch import TorchStack
 from petridish.training.evaluator import StackState
 from petridish.training.readings import Gauges
+from tests.fake_cuda_cases import cases, more_runs, with_instruments
 
 GPU = Device("cuda:0", host=False)
 ON_HOST = torch.ones(1)
@@ -147,8 +129,8 @@ class Steps(Silent):
 
 
 @contextmanager
-def asking(watch: Watch) -> Iterator[None]:
-    """Let evaluations have numbers of the host where they ask for them, and instruments read."""
+def reading_on_host(watch: Watch) -> Iterator[None]:
+    """Let instruments read numbers of the host, and nothing of the device."""
     read: Any = Gauges.read
 
     def with_those(*given: Any) -> None:
@@ -157,10 +139,17 @@ def asking(watch: Watch) -> Iterator[None]:
             read(*given)
         watch.reading = False
 
+    with patch.object(Gauges, "read", with_those):
+        yield
+
+
+@contextmanager
+def asking(watch: Watch) -> Iterator[None]:
+    """Let evaluations have numbers of the host where they ask for them, and instruments read."""
     with (
         patch.object(stacks, "on_host", watch.on_host),
         patch.object(evaluators, "on_host", watch.on_host),
-        patch.object(Gauges, "read", with_those),
+        reading_on_host(watch),
     ):
         yield
 
@@ -232,12 +221,6 @@ class OfTheStack(Instrument):
         return float((self.outputs[-1] + torch.ones(1)).sum())
 
 
-def with_instruments(spec: RunSpec, *instruments: Instrument | str) -> RunSpec:
-    """Return a run that is read at every evaluation."""
-    evaluation = Evaluation(every=1, curves=True, weights=True, instruments=instruments)
-    return replace(spec, evaluation=evaluation)
-
-
 def faults() -> dict[str, Callable[[], str]]:
     """Return cases that must fail: what the others would look like if the watch were blind."""
     from tests.test_contracts import RUNS as CONTRACTS
@@ -303,95 +286,25 @@ def faults() -> dict[str, Callable[[], str]]:
     }
 
 
-def cases() -> dict[str, tuple[RunSpec, bool]]:
-    """Return the runs, and whether all that they use is this package's."""
-    from tests.test_contracts import MEASURED
-    from tests.test_contracts import RUNS as CONTRACTS
-    from tests.test_engines import SPECS, on_group, spec_of
-
-    # How a run starts is drawn on the host, whatever comes after it.
-    found = {name: (spec, True) for name, spec in SPECS.items() if not name.startswith("init ")}
-    chains = spec_of(
-        task=MarkovChains(3, 6), model=AttentionOnly(4), training={"loss": CrossEntropy()}
-    )
-    found["chains"] = (chains, True)
-    weighted = CrossEntropy((1.0, 2.0, 0.5, 1.0, 1.0, 3.0))
-    found["weighted classes"] = (on_group(training={"loss": weighted}), True)
-    found |= {f"contract {name}": (spec, False) for name, spec in CONTRACTS.items()}
-    found |= {name: (spec, True) for name, spec in more_runs().items()}
-    for run, metric in MEASURED:
-        found[f"metric {metric} of {run}"] = (with_metric(CONTRACTS[run], metric), False)
-    return found | {name: (spec, False) for name, spec in readings().items()}
-
-
-def more_runs() -> dict[str, RunSpec]:
-    """Return runs of models, and with choices, that no other case has.
-
-    A user's loss, metric and activation make tensors at every call.
-    """
-    from tests.own_parts import Ramp, RampLoss, RampMetric
-    from tests.test_engines import spec_of
-    from tests.test_induction_models import run_of
-
-    return {
-        "bare head": short_run(BiasedAnd(5), BareHead(6, 3)),
-        "causal": run_of(CausalTransformer(6, 1, positions="absolute", mlp=5)),
-        "published": run_of(PublishedInduction(2)),
-        "clip": spec_of(training={"clip": 0.05}),
-        "own loss": spec_of(training={"loss": RampLoss()}),
-        "own metric": with_metric(spec_of(), RampMetric()),
-        "own activation": spec_of(model=MLP(6, activation=Ramp())),
-    }
-
-
-def with_metric(spec: RunSpec, metric: Any) -> RunSpec:
-    """Return a run that is measured at every step."""
-    return replace(spec, evaluation=Evaluation(every=1, curves=True, metrics=(metric,)))
-
-
-def readings() -> dict[str, RunSpec]:
-    """Return runs in which every instrument is read, each where it finds something."""
-    from tests.own_parts import Mixed
-    from tests.test_attention_instruments import OF_CHAINS
-    from tests.test_cls_attention import OF_CLS
-    from tests.test_contracts import OF_OTHERS
-    from tests.test_contracts import RUNS as CONTRACTS
-    from tests.test_induction_instruments import OF_HEADS, OF_MINIMAL
-    from tests.test_induction_models import run_of
-
-    usual = [INSTRUMENTS[name]() for name in sorted(set(INSTRUMENTS) - OF_OTHERS)]
-    margins = [INSTRUMENTS[n]() for n in ("open_margins", "pattern_gradient", "pattern_ratio")]
-    of_chains = [*OF_CHAINS, StrategyLoss(at=(4,))]
-    group = short_run(GroupProduct("Z5"), Homogeneous(6))
-    given: list[tuple[RunSpec, Sequence[Instrument]]] = [
-        (CONTRACTS["parity"], usual),
-        (group, usual),
-        (short_run(Dictionary(7, 5, 3), MLP(6), Hinge()), margins),
-        (short_run(MarkovChains(3, 6), AttentionOnly(4)), of_chains),
-        (short_run(HiddenLabels(7, 5, 3, 2), MLP(6)), [CentreCosine()]),
-        (short_run(BiasedAnd(5), ClsTransformer(4, 2)), OF_CLS),
-        (run_of(AttentionOnly(4)), OF_HEADS),
-        (run_of(MinimalAttention()), OF_MINIMAL),
-        (CONTRACTS["coins"], [Mixed()]),
-    ]
-    return {
-        f"instruments of {describe(spec.model)} on {describe(spec.task)}": with_instruments(
-            spec, *instruments
-        )
-        for spec, instruments in given
-    }
-
-
 def main() -> None:
-    """Carry out every case that the engine does not refuse."""
-    engine = load_engine("torch")
+    """Carry out every case that the engine does not refuse, then the same by `reference`."""
+    from tests import fake_reference
+
+    engine, oracle = load_engine("torch"), load_engine("reference")
+    given = cases()
     found = {
         name: problem(spec, ours=ours)
-        for name, (spec, ours) in cases().items()
+        for name, (spec, ours) in given.items()
         if engine.refusal(spec) is None
     }
-    wrong = {name: find() for name, find in faults().items()}
-    print(json.dumps({"cases": found, "faults": wrong, "read": sorted(READ)}))
+    whole = {
+        name: fake_reference.problem(spec)
+        for name, (spec, _) in given.items()
+        if oracle.refusal(spec) is None
+    }
+    wrong = {name: find() for name, find in faults().items()} | fake_reference.faults()
+    said = {"cases": found, "reference": whole, "faults": wrong, "read": sorted(READ)}
+    print(json.dumps(said))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whole steps and evaluations on fake CUDA tensors: see `tests.fake_cuda`."""
+"""Whole steps and evaluations on fake CUDA tensors: `tests.fake_cuda`, `tests.fake_reference`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ WRONG = {
     "a copy in every step": "2 copies in two steps",
     "an operator without order": "not deterministic: ['cumsum']",
     "a copy in an evaluation": "copies to the host at an evaluation",
+    "a number is asked for in reference": "DataDependentOutputException",
+    "a tensor of the host in reference": "FakeTensorDeviceMismatchError",
     "a reading on the device": "an instrument gives add a tensor of the device",
 }
 
@@ -63,6 +65,12 @@ def test_every_case_takes_its_steps(found: dict[str, Any]) -> None:
     """Models, losses, optimisers, penalties, schedules, metrics, instruments; a user's modules."""
     assert len(found["cases"]) > 85
     assert {name: wrong for name, wrong in found["cases"].items() if wrong} == {}
+
+
+def test_every_case_is_carried_out_by_reference(found: dict[str, Any]) -> None:
+    """Whole runs: it asks for its numbers in `on_host` alone, and mixes no devices."""
+    assert len(found["reference"]) > 80
+    assert {name: wrong for name, wrong in found["reference"].items() if wrong} == {}
 
 
 def test_every_instrument_is_read(found: dict[str, Any]) -> None:

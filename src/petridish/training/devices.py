@@ -206,7 +206,8 @@ def has_no_numbers(tensor: Tensor) -> bool:
 def on_host(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor as an array of the host: what an evaluation needs of a device comes here.
 
-    The weights and buffers that instruments read, those that a record keeps, and sums of metrics.
+    The weights and buffers that instruments read, those that a record keeps, and sums of metrics;
+    and all numbers that the engine `reference` asks for.
     """
     found: NDArray[Any] = tensor.detach().cpu().numpy()
     return found

@@ -21,7 +21,7 @@ from petridish.training.data import (
     sample_examples,
     training_examples,
 )
-from petridish.training.devices import CPU, Device, does_not_fit, is_full
+from petridish.training.devices import CPU, Device, does_not_fit, is_full, on_host
 from petridish.training.engines.base import Monitor, Reference
 from petridish.training.metrics import Metric, Threshold
 from petridish.training.networks import batch_inputs, load_buffers, made_on
@@ -152,7 +152,7 @@ class _Measured:
             outputs = torch.cat([self.network(x[i : i + CHUNK]) for i in range(0, len(x), CHUNK)])
             found = each_of(metric, outputs[None], labels[None], self.facts.get(metric, {}))[0]
         left_out = found.isnan() & ~outputs.flatten(1).isnan().any(dim=1)
-        return found[~left_out].cpu().double()
+        return torch.from_numpy(on_host(found)[~on_host(left_out)]).double()
 
     def value(self, metric: Metric) -> float:
         """Return the mean."""
@@ -177,10 +177,10 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor, device: Device) ->
     curves = Curves()
 
     def weights() -> list[Weights]:
-        return [parameter.detach().cpu().numpy() for parameter in network.parameters()]
+        return [on_host(parameter) for parameter in network.parameters()]
 
     def buffers() -> Named:
-        return {name: buffer.cpu().numpy() for name, buffer in network.named_buffers()}
+        return {name: on_host(buffer) for name, buffer in network.named_buffers()}
 
     gauges = Gauges(spec, weights())
     losses: list[float] = []
@@ -230,7 +230,7 @@ def _run(spec: RunSpec, network: nn.Module, monitor: Monitor, device: Device) ->
         _prepare(network, optimiser, part)
         optimiser.step()
         step += 1
-        losses.append(loss.item())
+        losses.append(float(on_host(loss)))
         monitor.stepped(1)
         if not math.isfinite(losses[-1]):
             outcome, train_loss = Outcome.DIVERGED, math.nan
