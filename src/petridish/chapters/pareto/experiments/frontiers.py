@@ -94,6 +94,7 @@ FRONTIER = Experiment(
             samples=(400, 600, 800, 1_000, 1_200, 1_500, 2_000, 3_000),
             seeds=10,
             steps=30_000,
+            curves_every=100,  # for the explorer's sliders; costs as much as the training
         ),
         "laptop": grid(
             LAPTOP,
