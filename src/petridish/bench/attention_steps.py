@@ -9,18 +9,15 @@ are per second of processor time.
 from __future__ import annotations
 
 import math
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from petridish.bench.turns import Prepare, rate_of_steps, take_turns
+from petridish.bench.turns import native_columns, rates_against_eager
 from petridish.models import AttentionOnly, MinimalAttention
 from petridish.tasks import MarkovChains
 from petridish.training import SGD, AdamW, CrossEntropy, Data, RunSpec, Training
-from petridish.training.native.library import is_built
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -175,37 +172,18 @@ def _batches(task: Any) -> Iterator[tuple[Tensor, Tensor]]:
 
 def measure_attention(*, rounds: int, turn: float) -> list[dict[str, Any]]:
     """Let both take turns on all cores; one row per workload, with the spread of its ratio."""
-    rows = []
-    for workload in WORKLOADS:
-        makers = {"eager": _eager} | ({"native": _native} if is_built() else {})
-        prepared: dict[str, Prepare] = {
-            name: partial(_prepared, maker, workload, turn) for name, maker in makers.items()
+    return [
+        {
+            "k": workload.k,
+            "length": workload.length,
+            "heads": workload.heads,
+            "bar": workload.bar,
+            **rates_against_eager(
+                partial(_eager, workload), partial(_native, workload), rounds=rounds, turn=turn
+            ),
         }
-        rates = take_turns(prepared, rounds=rounds)
-        ratios = [
-            ours / theirs
-            for ours, theirs in zip(rates.get("native", []), rates["eager"], strict=False)
-        ]
-        rows.append(
-            {
-                "k": workload.k,
-                "length": workload.length,
-                "heads": workload.heads,
-                "bar": workload.bar,
-                "eager": statistics.median(rates["eager"]),
-                "native": statistics.median(rates["native"]) if ratios else None,
-                "ratio": statistics.median(ratios) if ratios else None,
-                "spread": [min(ratios), max(ratios)] if ratios else None,
-            }
-        )
-    return rows
-
-
-def _prepared(
-    maker: Callable[[Workload], Callable[[int], int]], workload: Workload, turn: float
-) -> Callable[[], float]:
-    # Of one thread's processor time: what else runs on the machine disturbs it less.
-    return rate_of_steps(maker(workload), turn, time.process_time)
+        for workload in WORKLOADS
+    ]
 
 
 def attention_table(rows: list[dict[str, Any]]) -> str:
@@ -213,8 +191,5 @@ def attention_table(rows: list[dict[str, Any]]) -> str:
     lines = ["   k  length  heads  eager steps/s  native steps/s   against eager    aim"]
     for row in rows:
         line = f"  {row['k']:>2}  {row['length']:>6}  {row['heads']:>5}  {row['eager']:>13.1f}"
-        if row["ratio"] is not None:
-            low, high = row["spread"]
-            line += f"  {row['native']:>14.0f}  {row['ratio']:>5.0f}× [{low:.0f}, {high:.0f}]"
-        lines.append(f"{line}  {row['bar']:>4.0f}×")
+        lines.append(f"{line}{native_columns(row, '>14.0f')}  {row['bar']:>4.0f}×")
     return "\n".join(lines)

@@ -6,8 +6,6 @@ AdamW, the gradient's norm clipped at 1. Rates are per second of processor time.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.bench.turns import Prepare, rate_of_steps, take_turns
+from petridish.bench.turns import native_columns, rates_against_eager
 from petridish.models import ClsTransformer
 from petridish.tasks import BiasedAnd
 from petridish.training import AdamW, CrossEntropy, Data, RunSpec, Training
-from petridish.training.native.library import is_built
 
 D, HEADS, M, RATE, DECAY = 64, 16, 100, 1e-3, 1e-4  # TH A.3.1
 PART = 100  # examples that count as one step where outputs are measured
@@ -133,35 +130,22 @@ def measure_cls(*, rounds: int, turn: float) -> list[dict[str, Any]]:
     """Let both take turns on all cores; one row per workload, with the spread of its ratio."""
     rows = []
     for workload in WORKLOADS:
-        makers = {"eager": _eager} | ({"native": _native} if is_built() else {})
-        prepared: dict[str, Prepare] = {
-            name: partial(_prepared, maker, workload, turn) for name, maker in makers.items()
-        }
-        rates = take_turns(prepared, rounds=rounds)
-        ratios = [
-            ours / theirs
-            for ours, theirs in zip(rates.get("native", []), rates["eager"], strict=False)
-        ]
-        unit = 1 if workload.what == "steps" else 10_000 // PART
+        rates = rates_against_eager(
+            partial(_eager, workload), partial(_native, workload), rounds=rounds, turn=turn
+        )
+        if workload.what == "outputs":  # of 10,000 examples, not of a part
+            for name in ("eager", "native"):
+                rates[name] = rates[name] and rates[name] * PART / 10_000
         rows.append(
             {
                 "what": workload.what,
                 "length": workload.length,
                 "dropout": workload.dropout,
                 "bar": workload.bar,
-                "eager": statistics.median(rates["eager"]) / unit,
-                "native": statistics.median(rates["native"]) / unit if ratios else None,
-                "ratio": statistics.median(ratios) if ratios else None,
-                "spread": [min(ratios), max(ratios)] if ratios else None,
+                **rates,
             }
         )
     return rows
-
-
-def _prepared(
-    maker: Callable[[BlockWorkload], Callable[[int], int]], workload: BlockWorkload, turn: float
-) -> Callable[[], float]:
-    return rate_of_steps(maker(workload), turn, time.process_time)
 
 
 def cls_table(rows: list[dict[str, Any]]) -> str:
@@ -170,8 +154,5 @@ def cls_table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         what = "steps" if row["what"] == "steps" else "10^4 outputs"
         line = f"  {what:<16}  {row['length']:>6}  {row['dropout']:>7}  {row['eager']:>8.2f}"
-        if row["ratio"] is not None:
-            low, high = row["spread"]
-            line += f"  {row['native']:>9.1f}  {row['ratio']:>5.0f}× [{low:.0f}, {high:.0f}]"
-        lines.append(f"{line}  {row['bar']:>4.0f}×")
+        lines.append(f"{line}{native_columns(row, '>9.1f')}  {row['bar']:>4.0f}×")
     return "\n".join(lines)

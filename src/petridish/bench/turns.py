@@ -17,6 +17,9 @@ from petridish.training.native.library import is_built, peak_flops
 Prepare = Callable[[], Callable[[], float]]
 """Returns a function that measures one rate; both run in the measuring process."""
 
+MakeSteps = Callable[[], Callable[[int], int]]
+"""Returns a function that takes about as many steps as it is told, and returns how many."""
+
 
 def _serve(connection: Connection, core: int, prepare: Prepare) -> None:
     """Answer every «go» with one measured rate, in a process of its own on one core."""
@@ -113,8 +116,48 @@ def measure_engines(shapes: Sequence[Shape], *, rounds: int, turn: float) -> lis
     return rows
 
 
+def _ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
+
+
 def _ratio(ours: list[float], theirs: list[float]) -> float:
-    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    return statistics.median(_ratios(ours, theirs))
+
+
+def rates_against_eager(
+    eager: MakeSteps, native: MakeSteps, *, rounds: int, turn: float
+) -> dict[str, Any]:
+    """Return the rates of both, their ratio, and its spread over the rounds.
+
+    Without the compiled engine all but the rate of `eager` is None.
+    """
+    makers = {"eager": eager} | ({"native": native} if is_built() else {})
+    rates = take_turns(
+        {name: partial(_processor_rate, maker, turn) for name, maker in makers.items()},
+        rounds=rounds,
+    )
+    row: dict[str, Any] = {"eager": statistics.median(rates["eager"])}
+    if "native" not in rates:
+        return row | {"native": None, "ratio": None, "spread": None}
+    ratios = _ratios(rates["native"], rates["eager"])
+    return row | {
+        "native": statistics.median(rates["native"]),
+        "ratio": statistics.median(ratios),
+        "spread": [min(ratios), max(ratios)],
+    }
+
+
+def _processor_rate(maker: MakeSteps, turn: float) -> Callable[[], float]:
+    # Of one thread's processor time: what else runs on the machine disturbs it less.
+    return rate_of_steps(maker(), turn, time.process_time)
+
+
+def native_columns(row: Mapping[str, Any], shape: str) -> str:
+    """Return the compiled rate, formatted by `shape`, with its ratio; nothing where it is None."""
+    if row["ratio"] is None:
+        return ""
+    low, high = row["spread"]
+    return f"  {row['native']:{shape}}  {row['ratio']:>5.0f}× [{low:.0f}, {high:.0f}]"
 
 
 def _matrix_products() -> Callable[[], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from petridish.chapters.induction.arm_figures import distributions
+from petridish.chapters.induction.learning import learning
 from petridish.chapters.induction.plateaus import HalfwayDown
 from petridish.experiment import Experiment
 from petridish.models import AttentionOnly
@@ -12,13 +13,10 @@ from petridish.sweeps import Arms, Sweep
 from petridish.tasks import MarkovChains, Mixed
 from petridish.training import (
     KL,
-    AdamW,
-    CrossEntropy,
     Data,
     Evaluation,
     Held,
     RunSpec,
-    Training,
 )
 
 ORIGINAL, DOUBLY = "original_kl_truth", "doubly_kl_truth"
@@ -42,15 +40,7 @@ def mixtures(
             task=task,
             data=Data(n_test=n_test),
             model=AttentionOnly(d=16, layers=2),
-            training=Training(
-                loss=CrossEntropy(),
-                optimiser=AdamW(),
-                learning_rate=rate,
-                weight_decay=0.0,
-                batch_size=batch,
-                steps=length_of_run,
-                target_error=None,
-            ),
+            training=learning(rate=rate, steps=length_of_run, batch_size=batch),
             evaluation=Evaluation(
                 every=every,
                 curves=True,

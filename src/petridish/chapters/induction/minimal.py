@@ -6,6 +6,7 @@ from functools import partial
 
 from petridish.chapters.induction.arm_figures import minimal_model
 from petridish.chapters.induction.figures import positions
+from petridish.chapters.induction.learning import learning
 from petridish.chapters.induction.measures import AtGap, GapAtEnd
 from petridish.chapters.induction.phases import LAPTOP, STRATEGIES, chains
 from petridish.chapters.induction.plateaus import (
@@ -24,7 +25,6 @@ from petridish.tasks import MarkovChains
 from petridish.training import (
     KL,
     SGD,
-    CrossEntropy,
     Data,
     DiagonalShare,
     EffectivePositions,
@@ -37,7 +37,6 @@ from petridish.training import (
     PositionShare,
     RunSpec,
     StrategyLoss,
-    Training,
 )
 
 RATE, START = 2e-3, 0.02  # App. E.2; Fig. E.1 and an early file of the published code
@@ -69,15 +68,7 @@ def minimal(
         data=Data(n_test=n_test),
         model=MinimalAttention(),
         init=ByName((("key", Constant(0.0)), ("positions", Constant(start)))),
-        training=Training(
-            loss=CrossEntropy(),
-            optimiser=SGD(),
-            learning_rate=rate,
-            weight_decay=0.0,
-            batch_size=64,
-            steps=steps,
-            target_error=None,
-        ),
+        training=learning(rate=rate, steps=steps, optimiser=SGD()),
         evaluation=Evaluation(
             every=every,
             curves=True,
@@ -125,14 +116,12 @@ def two_steps(*, length: int, seeds: int, batch: int) -> Sweep:
         data=Data(n_test=64),
         model=MinimalAttention(),
         init=Constant(START),
-        training=Training(
+        training=learning(
+            rate=LEMMA_RATE,
+            steps=2,
             loss=MultiMargin(100.0),
             optimiser=SGD(),
-            learning_rate=LEMMA_RATE,
-            weight_decay=0.0,
             batch_size=batch,
-            steps=2,
-            target_error=None,
         ),
         evaluation=Evaluation(
             every=1,

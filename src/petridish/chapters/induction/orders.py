@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from petridish.chapters.induction.arm_figures import losses_of_arms, stages
+from petridish.chapters.induction.learning import learning
 from petridish.chapters.induction.measures import GapAtEnd
 from petridish.chapters.induction.strategies import EndBetween, InOrderOf
 from petridish.experiment import Experiment
@@ -15,12 +16,10 @@ from petridish.training import (
     KL,
     Adam,
     AdamW,
-    CrossEntropy,
     Data,
     Evaluation,
     RunSpec,
     StrategyLoss,
-    Training,
 )
 
 TRIGRAMS = ("uniform", "unigram", "bigram", "trigram")
@@ -43,15 +42,7 @@ def learners(
         task=task,
         data=Data(n_test=n_test),
         model=model,
-        training=Training(
-            loss=CrossEntropy(),
-            optimiser=optimiser,
-            learning_rate=rate,
-            weight_decay=0.0,
-            batch_size=64,
-            steps=steps,
-            target_error=None,
-        ),
+        training=learning(rate=rate, steps=steps, optimiser=optimiser),
         evaluation=Evaluation(
             every=every,
             curves=True,

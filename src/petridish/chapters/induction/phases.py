@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from petridish.chapters.induction.figures import attention_maps, phases, positions
+from petridish.chapters.induction.learning import learning
 from petridish.chapters.induction.measures import (
     AtGap,
     ChangeOverDrop,
@@ -21,10 +22,8 @@ from petridish.sweeps import Arms, Sweep
 from petridish.tasks import MarkovChains
 from petridish.training import (
     KL,
-    AdamW,
     AttentionMap,
     BackAttention,
-    CrossEntropy,
     Data,
     EffectivePositions,
     Evaluation,
@@ -35,7 +34,6 @@ from petridish.training import (
     StrategyLoss,
     SuccessorAttention,
     TokenSpread,
-    Training,
 )
 
 STRATEGIES = ("uniform", "unigram", "bigram")
@@ -71,15 +69,7 @@ def chains(
         task=MarkovChains(k, length),
         data=Data(n_test=n_test),
         model=AttentionOnly(d=16, layers=2),
-        training=Training(
-            loss=CrossEntropy(),
-            optimiser=AdamW(),
-            learning_rate=rate,
-            weight_decay=0.0,
-            batch_size=64,
-            steps=steps,
-            target_error=None,
-        ),
+        training=learning(rate=rate, steps=steps),
         evaluation=Evaluation(
             every=every,
             curves=True,

@@ -6,6 +6,7 @@ compared, and every interval is over tasks.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from petridish.chapters.tables.error_arrays import Errors, Floats, Places, even_
 from petridish.chapters.tables.gains import alike
 from petridish.chapters.tables.rules import FEWEST, NO_MLP, over_tasks
 from petridish.rules.claims import Finding, Judgement, blind_within, by_interval, nothing, remarks
-from petridish.statistics.paired import paired_test, significant
+from petridish.statistics.paired import Difference, paired_test, significant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +54,7 @@ def compared(
 
 
 @dataclass(frozen=True)
-class _OfAColumn:
+class _OfAColumn(ABC):
     """A claim about two or more values of one column."""
 
     column: str
@@ -66,6 +67,23 @@ class _OfAColumn:
         label = {"init": "", "training.weight_decay": "λ = "}.get(self.column, f"{self.column} ")
         better = " or ".join(f"{label}{value}" for value in self.better)
         return f"{label}{self.worse} − {better}"
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge from the runs of a sweep."""
+        quantity = f"error of {self.names}, percentage points"
+        errors = even_mlps(table)
+        if errors is None:
+            return nothing(quantity, NO_MLP)
+        owner, gains, runs = compared(errors, self.column, self.worse, self.better)
+        gain = over_tasks(owner, gains, level)
+        if gain is None:
+            return nothing(quantity, f"needs both at equal conditions, on {FEWEST} tasks")
+        judgement, remark = self._decide(gain, gains, level)
+        return Finding(judgement, gain.estimate, gain.low, gain.high, quantity, runs, remark)
+
+    @abstractmethod
+    def _decide(self, gain: Difference, gains: Floats, level: float) -> tuple[Judgement, str]:
+        """Return the judgement and a remark from the mean over tasks and every comparison."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +102,7 @@ class NearlyUniformlyWorse(_OfAColumn):
 
     share: float = 0.1
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
-        """Judge from the runs of a sweep."""
-        quantity = f"error of {self.names}, percentage points"
-        errors = even_mlps(table)
-        if errors is None:
-            return nothing(quantity, NO_MLP)
-        owner, gains, runs = compared(errors, self.column, self.worse, self.better)
-        gain = over_tasks(owner, gains, level)
-        if gain is None:
-            return nothing(quantity, f"needs both at equal conditions, on {FEWEST} tasks")
+    def _decide(self, gain: Difference, gains: Floats, level: float) -> tuple[Judgement, str]:
         exceptions = int(significant(paired_test(-gains), level / 2).sum())
         mere = int((np.nanmean(gains, axis=1) < 0).sum())
         judgement = by_interval(gain.low, gain.high, 0.0)
@@ -105,7 +114,7 @@ class NearlyUniformlyWorse(_OfAColumn):
             f"it errs less in {mere} of {len(gains)} comparisons, significantly in {exceptions}",
             blind_within(0.0, gain.estimate, gain.low, gain.high),
         )
-        return Finding(judgement, gain.estimate, gain.low, gain.high, quantity, runs, remark)
+        return judgement, remark
 
 
 @dataclass(frozen=True)
@@ -121,16 +130,7 @@ class HardlyMatters(_OfAColumn):
     margin: float = 1.0
     share: float = 0.1
 
-    def judge(self, table: pl.DataFrame, level: float) -> Finding:
-        """Judge from the runs of a sweep."""
-        quantity = f"error of {self.names}, percentage points"
-        errors = even_mlps(table)
-        if errors is None:
-            return nothing(quantity, NO_MLP)
-        owner, gains, runs = compared(errors, self.column, self.worse, self.better)
-        gain = over_tasks(owner, gains, level)
-        if gain is None:
-            return nothing(quantity, f"needs both at equal conditions, on {FEWEST} tasks")
+    def _decide(self, gain: Difference, gains: Floats, level: float) -> tuple[Judgement, str]:
         larger = sum(
             int(significant(paired_test(sign * gains - self.margin / 100), level / 4).sum())
             for sign in (1, -1)
@@ -146,4 +146,4 @@ class HardlyMatters(_OfAColumn):
             f"the largest of {len(gains)} differences is {np.abs(means).max():.2f}, significantly "
             f"more than {self.margin:g} in {larger}"
         )
-        return Finding(judgement, gain.estimate, gain.low, gain.high, quantity, runs, remark)
+        return judgement, remark
