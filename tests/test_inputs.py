@@ -13,6 +13,7 @@ import torch
 from petridish.chapters.inputs.centres import CENTRES
 from petridish.chapters.inputs.experiments import METHODS, methods
 from petridish.chapters.inputs.interval_labels import INTERVALS
+from petridish.chapters.inputs.methods import Sizes
 from petridish.chapters.inputs.rules import (
     AboveLinear,
     BesideConstant,
@@ -32,14 +33,9 @@ from petridish.training.data import initial_weights, training_examples
 from tests.conftest import SmokeStore
 
 TINY = methods(
-    Dictionary(8, 6, 3, space="patterns"),
-    m=60,
-    width=8,
-    steps=12,
-    batch_size=10,
-    seeds=2,
-    n_test=40,
-    rate=0.1,
+    Sizes(
+        d=8, patterns=6, k=3, m=60, width=8, steps=12, batch_size=10, rate=0.1, n_test=40, seeds=2
+    )
 )
 
 

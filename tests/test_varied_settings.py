@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.inputs.planes import SHARES
+from petridish.chapters.inputs.methods import NINE_TENTHS
 from petridish.chapters.inputs.settings_figures import settings_over_time
 from petridish.chapters.inputs.varied_settings import (
     PRINTED,
@@ -43,7 +43,7 @@ def test_every_setting_has_six_curves_and_two_classifiers(table: pl.DataFrame) -
     assert len(VARIED.judge(table)) == len(VARIED.claims)
     for name in ("dimensions", "shares", "samples"):
         assert len(VARIED.figures[name](table, "").axes) == 2
-    one_sided = arm(table, f"{SHARES[1]}: one step")  # a constant answer
+    one_sided = arm(table, f"{NINE_TENTHS}: one step")  # a constant answer
     assert one_sided["test_error"].to_list() == pytest.approx([0.1, 0.1])
 
 

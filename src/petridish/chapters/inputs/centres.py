@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from petridish.chapters.inputs.figures import coverage_over_time
-from petridish.chapters.inputs.rules import CoverageAboveChance
+from petridish.chapters.inputs.rules import ERROR, CoverageAboveChance, each
+from petridish.chapters.inputs.trainings import by_momentum
 from petridish.experiment import Experiment
 from petridish.models import MLP, Normal, Paired
-from petridish.rules import AtEnd, Claim, Each, Median, Rule
+from petridish.rules import Claim
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import HiddenLabels, Hypercube, Task
-from petridish.training import (
-    SGD,
-    CentreCosine,
-    Data,
-    DirectionCosine,
-    Evaluation,
-    Logistic,
-    RunSpec,
-    Training,
-)
+from petridish.training import CentreCosine, Data, DirectionCosine, Logistic
 
 SMALL, USUAL = 0.001, 0.1  # 0.1 = 1/√d for d = 100
 
@@ -27,27 +21,20 @@ def clouds(
     task: Task, *, m: int, width: int, scale: float, steps: int, seeds: int, n_test: int
 ) -> Sweep:
     """Train a two-layer network as usual: logistic loss, momentum, minibatches, no decay."""
-    run = RunSpec(
-        task=task,
+    run = by_momentum(
+        task,
+        MLP(width, output="linear"),
+        Logistic(),
         data=Data(m=m, n_test=n_test),
-        model=MLP(width, output="linear"),
-        init=Paired(Normal(scale)),
-        training=Training(
-            loss=Logistic(),
-            optimiser=SGD(momentum=0.9),
-            learning_rate=0.1,
-            weight_decay=0.0,
-            batch_size=100,
-            steps=steps,
-            target_error=None,
-        ),
-        evaluation=Evaluation(
-            every=max(1, steps // 10),
-            curves=True,
-            fitted_error=None,
-            instruments=(CentreCosine(), DirectionCosine()),
-        ),
+        momentum=0.9,
+        rate=0.1,
+        batch_size=100,
+        steps=steps,
+        every=max(1, steps // 10),
+        curves=True,
+        instruments=(CentreCosine(), DirectionCosine()),
     )
+    run = replace(run, init=Paired(Normal(scale)))
     return Sweep(run, {"seed": range(seeds)})
 
 
@@ -80,7 +67,7 @@ CENTRES = Experiment(
             "Every centre is nearer to a neuron than it is in 99 of 100 sets of as many random "
             "directions within the span of the centres.",
             "FL E.3.2, Fig. 16, Table 6",
-            Rule(CoverageAboveChance(), Each(("arm",), only={"arm": CUBES}), Median(), above=0.0),
+            each(CoverageAboveChance(), *CUBES, above=0.0),
             "Each Gaussian center is covered by some neurons.",
             kind="paper",
         ),
@@ -88,24 +75,14 @@ CENTRES = Experiment(
             "U",
             "From the usual start it is not: some centre is farther from all neurons.",
             "FL E.3.2",
-            Rule(
-                CoverageAboveChance(),
-                Each(("arm",), only={"arm": "cube, d = 100, k = 4, usual start"}),
-                Median(),
-                below=0.0,
-            ),
+            each(CoverageAboveChance(), "cube, d = 100, k = 4, usual start", below=0.0),
             kind="ours",
         ),
         Claim(
             "H",
             "Labels by hidden representations are learned: at most 1 % of errors.",
             "FL E.3.1, Fig. 15",
-            Rule(
-                AtEnd("test_error"),
-                Each(("arm",), only={"arm": "hidden labels"}),
-                Median(),
-                below=0.01,
-            ),
+            each(ERROR, "hidden labels", below=0.01),
             kind="ours",
         ),
     ),

@@ -6,148 +6,82 @@ from dataclasses import replace
 from typing import Any
 
 from petridish.chapters.inputs.figures import arms_over_time
-from petridish.chapters.inputs.rules import AboveLinear, CosineGap, FromChance
-from petridish.chapters.inputs.tables import methods_table
-from petridish.chapters.inputs.trainings import (
-    CLASSIFIER,
-    after,
-    decaying,
-    first_rate,
-    forgetting,
-    second_rate,
-    seeded,
-    start,
-    tangent,
-    then,
+from petridish.chapters.inputs.methods import Sizes
+from petridish.chapters.inputs.rules import (
+    ERROR,
+    AboveLinear,
+    CosineGap,
+    FromChance,
+    against,
+    each,
 )
+from petridish.chapters.inputs.tables import methods_table
+from petridish.chapters.inputs.trainings import after, decaying, forgetting, rates_of
 from petridish.experiment import Experiment
-from petridish.rules import AtEnd, Claim, Each, LastOf, Measure, Median, Rule
-from petridish.rules import PairedBySeed as SeedBySeed
+from petridish.rules import Claim, LastOf
 from petridish.sweeps import Arms
-from petridish.tasks import Dictionary
-from petridish.training import RunSpec
 
-RATE = ("training.learning_rate",)
 KERNEL_RATES, RANDOM_RATES = (0.06, 0.18, 0.6), (20.0, 60.0, 200.0)
 """Of fixed features, over the width: the first look's, three times less and three times more."""
 WITHOUT = ("no structure", "kernel without structure", "random features without structure")
 
 
-def methods(
-    task: Dictionary,
-    *,
-    m: int,
-    width: int,
-    steps: int,
-    batch_size: int,
-    seeds: int,
-    n_test: int,
-    rate: float = 1.0,
-) -> Arms:
-    """Declare the methods of Table 1 and the controls of its second step.
+def methods(sizes: Sizes, **more: Any) -> Arms:
+    """Declare the methods of Table 1 and the controls of its second step; `more` is of the task.
 
     All start alike, seed by seed. The first step's rate is the paper's γ²σ/(km³) with 2m neurons;
     the second's 7.2 σ/(σ_a γ √k) and the classifier's are ours, found at the paper's own size
     (docs/results/inputs.md). Fixed features have three rates each, of which rules take the best.
     """
-    control = replace(task, structure=False, background=0.5)
-    sizes: dict[str, Any] = {"m": m, "width": width, "n_test": n_test}
-    first, second = first_rate(task, width), second_rate(task)
-
-    none, zero = start(task, **sizes), start(task, **sizes, zero=True)
-    one = forgetting(none, first)
-    two = forgetting(after(none, one), second)
-    bare = start(control, **sizes)
-    bare_two = forgetting(after(bare, forgetting(bare, first)), second)
-    plain = start(replace(task, space="inputs"), **sizes)
-
-    def trained(run: RunSpec, rate: float = rate, **how: Any) -> RunSpec:
-        return then(run, **{"steps": steps, "batch_size": batch_size, "rate": rate, **how})
-
-    def classifier(run: RunSpec, rate: float = rate, **how: Any) -> RunSpec:
-        return trained(run, rate, schedule=CLASSIFIER, **how)
-
-    literal = task.k**2 / (steps * (width / 2) ** (1 / 3))
-    runs = {
-        "network": trained(after(none, two)),
-        "two step": classifier(after(none, two), probe=True),
-        "one step": classifier(after(none, one), probe=True, precision="float64"),
-        "no structure": trained(after(bare, bare_two)),
-        "kernel without structure": trained(tangent(bare), KERNEL_RATES[1] / width),
-        "random features without structure": classifier(bare, RANDOM_RATES[1] / width),
-        "one step, rate of the second": classifier(after(none, forgetting(none, second))),
-        "one step from zero": classifier(after(zero, forgetting(zero, second))),
-        "one step, rounded": classifier(after(plain, decaying(plain, first))),
-        "literal schedule": trained(after(none, forgetting(after(none, one), 1.0)), literal),
+    task, width = sizes.parity(**more), sizes.width
+    none, zero = sizes.start(task), sizes.start(task, zero=True)
+    plain = sizes.start(replace(task, space="inputs"))
+    first, second = rates_of(task, width)
+    rates = {
+        "tangent kernel": tuple(rate / width for rate in KERNEL_RATES),
+        "random features": tuple(rate / width for rate in RANDOM_RATES),
     }
-    fixed = {
-        "tangent kernel": (trained(tangent(none)), KERNEL_RATES),
-        "random features": (classifier(none), RANDOM_RATES),
+    kernel, random = (of[1] for of in rates.values())
+    bare = replace(task, structure=False)
+    runs = sizes.compared(task, bare, kernel=kernel, random=random, probe=True)
+    literal = forgetting(after(none, forgetting(none, first)), 1.0)
+    runs |= {
+        "one step, rate of the second": sizes.classifier(after(none, forgetting(none, second))),
+        "one step from zero": sizes.classifier(after(zero, forgetting(zero, second))),
+        "one step, rounded": sizes.classifier(after(plain, decaying(plain, first))),
+        "literal schedule": sizes.network(after(none, literal), sizes.literal_rate),
     }
-    return Arms(
-        {name: seeded(run, seeds) for name, run in runs.items()}
-        | {
-            name: seeded(run, seeds, tuple(rate / width for rate in rates))
-            for name, (run, rates) in fixed.items()
-        }
-    )
+    return sizes.arms(runs, rates)
 
 
-def patterns(
-    *, d: int = 500, m: int = 50_000, width: int = 600, seeds: int = 10, **more: Any
-) -> Arms:
-    """Declare the methods at the paper's size, in the coordinates of its patterns."""
-    task = Dictionary(d, 100, 5, space="patterns", **more)
-    sizes: dict[str, Any] = {"steps": 600, "batch_size": 1_000, "n_test": 10_000}
-    return methods(task, m=m, width=width, seeds=seeds, **sizes)
-
-
-def against(first: str, second: str, measure: Measure, **decision: Any) -> Rule:
-    """Compare two arms seed by seed, fixed features at their best rate."""
-    tuned = {"tangent kernel", "random features"} & {first, second}
-    layout = SeedBySeed(first, second, best_over=RATE if tuned else ())
-    return Rule(measure, layout, Median(), **decision)
-
-
-def each(measure: Measure, *arms: str, **decision: Any) -> Rule:
-    """Judge each of some arms by itself, fixed features at their best rate."""
-    tuned = {"tangent kernel", "random features"} & {*arms}
-    layout = Each(("arm",), only={"arm": arms}, best_over=RATE if tuned else ())
-    return Rule(measure, layout, Median(), **decision)
-
-
-ERROR = AtEnd("test_error")
 TABLE = "FL E.1.1, Table 1"
+PAPER = Sizes(seeds=10)
 METHODS = Experiment(
     id="FL-1",
     title="Features of two steps, of one, of a network, of its tangent kernel and at random",
     source="FL §6, E.1.1, E.2, Figs. 5, 9, 11, 13, Tables 1, 3, 4, 5",
     scales={
         "smoke": methods(
-            Dictionary(40, 20, 3, space="patterns"),
-            m=2_000,
-            width=60,
-            steps=200,
-            batch_size=100,
-            seeds=8,
-            n_test=1_000,
+            Sizes(
+                d=40,
+                patterns=20,
+                k=3,
+                m=2_000,
+                width=60,
+                steps=200,
+                batch_size=100,
+                n_test=1_000,
+                seeds=8,
+            )
         ),
-        "laptop": methods(
-            Dictionary(500, 100, 5, space="patterns"),
-            m=20_000,
-            width=200,
-            steps=600,
-            batch_size=500,
-            seeds=12,
-            n_test=5_000,
-        ),
-        "paper": patterns(),
-        "d100": patterns(d=100),
-        "d2000": patterns(d=2_000),
-        "ratio80": patterns(negatives=0.8),
-        "ratio90": patterns(negatives=0.9),
-        "n25000": patterns(m=25_000),
-        "n10000": patterns(m=10_000, width=100),
+        "laptop": methods(Sizes(m=20_000, width=200, batch_size=500, n_test=5_000)),
+        "paper": methods(PAPER),
+        "d100": methods(replace(PAPER, d=100)),
+        "d2000": methods(replace(PAPER, d=2_000)),
+        "ratio80": methods(PAPER, negatives=0.8),
+        "ratio90": methods(PAPER, negatives=0.9),
+        "n25000": methods(replace(PAPER, m=25_000)),
+        "n10000": methods(replace(PAPER, m=10_000, width=100)),
     },
     claims=(
         Claim(

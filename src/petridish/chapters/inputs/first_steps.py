@@ -4,75 +4,47 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from petridish.chapters.inputs.figures import arms_over_time
-from petridish.chapters.inputs.planes import SHARES, each
+from petridish.chapters.inputs.methods import EIGHT_TENTHS, NINE_TENTHS, SHARES, Sizes
+from petridish.chapters.inputs.rules import ERROR, against, each
 from petridish.chapters.inputs.tables import methods_table
-from petridish.chapters.inputs.trainings import (
-    CLASSIFIER,
-    after,
-    both_steps,
-    first_rate,
-    second_rate,
-    seeded,
-    start,
-    then,
-    weighted,
-)
-from petridish.chapters.inputs.varied_settings import against
+from petridish.chapters.inputs.trainings import after, unwatched, weighted
 from petridish.experiment import Experiment
 from petridish.models import MLP, Model, NoisyMLP, SmoothedTruncatedReLU, TruncatedReLU
-from petridish.rules import AtEnd, Claim, LastOf
+from petridish.rules import Claim, LastOf
 from petridish.sweeps import Arms
 from petridish.tasks import Dictionary
-from petridish.training import Evaluation, RunSpec
+from petridish.training import RunSpec
 
 PLAIN, CLOSED, SAMPLED = "no noise", "noise in closed form", "noise, sampled"
 WEIGHTED = ", weighted"
 
 
-def variants(
-    *,
-    d: int,
-    patterns: int,
-    k: int,
-    m: int,
-    width: int,
-    steps: int,
-    batch_size: int,
-    n_test: int,
-    seeds: int,
-) -> Arms:
+def variants(sizes: Sizes) -> Arms:
     """Declare networks, and classifiers on their features, after two steps of several kinds.
 
     What follows the two steps is the same for all: no noise, and classes as they are.
     """
-    parity = Dictionary(d, patterns, k, space="patterns")
-    how: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "rate": 1.0}
-    noise = k**-1.5
+    parity, width, noise = sizes.parity(), sizes.width, sizes.k**-1.5
+    plain = MLP(width, activation=TruncatedReLU(), output="linear")
     models: dict[str, Model] = {
-        PLAIN: MLP(width, activation=TruncatedReLU(), output="linear"),
-        CLOSED: MLP(width, activation=SmoothedTruncatedReLU(noise), output="linear"),
+        PLAIN: plain,
+        CLOSED: replace(plain, activation=SmoothedTruncatedReLU(noise)),
         SAMPLED: NoisyMLP(width, noise, activation=TruncatedReLU(), output="linear"),
     }
-
-    def stepped(task: Dictionary, model: Model) -> RunSpec:
-        begun = replace(start(task, m=m, width=width, n_test=n_test), model=model)
-        both = both_steps(begun, first_rate(task, width), second_rate(task))
-        return replace(both, evaluation=Evaluation(fitted_error=None))
-
-    firsts = {name: stepped(parity, model) for name, model in models.items()}
-    for name, share in zip(SHARES, (0.8, 0.9), strict=True):
-        plain = stepped(replace(parity, negatives=share), models[PLAIN])
-        firsts |= {name: plain, name + WEIGHTED: weighted(plain)}
-    arms: dict[str, RunSpec] = {}
+    begun = sizes.start(parity)
+    firsts = {name: unwatched(replace(begun, model=model)) for name, model in models.items()}
+    for name, share in SHARES.items():
+        first = unwatched(sizes.start(replace(parity, negatives=share)))
+        firsts |= {name: first, name + WEIGHTED: weighted(first)}
+    runs: dict[str, RunSpec] = {}
     for name, first in firsts.items():
         assert isinstance(first.task, Dictionary), "as declared"
-        run = after(start(first.task, m=m, width=width, n_test=n_test), first)
-        arms[f"network, {name}"] = then(run, **how)
-        arms[f"two step, {name}"] = then(run, schedule=CLASSIFIER, **how)
-    return Arms({name: seeded(run, seeds) for name, run in arms.items()})
+        run = after(sizes.start(first.task), first)
+        runs[f"network, {name}"] = sizes.network(run)
+        runs[f"two step, {name}"] = sizes.classifier(run)
+    return sizes.arms(runs)
 
 
 def both_of(*names: str) -> tuple[str, ...]:
@@ -80,45 +52,27 @@ def both_of(*names: str) -> tuple[str, ...]:
     return tuple(f"{kind}, {name}" for kind in ("network", "two step") for name in names)
 
 
-ERROR, COSINE = AtEnd("test_error"), LastOf("direction_cosine")
+COSINE = LastOf("direction_cosine")
 FIRST_TWO = Experiment(
     id="FL-12",
     title="Noise in neurons and weights of classes, in the first two steps alone",
     source="FL §3.1, App. F, E.2.2, Table 4",
     scales={
         "smoke": variants(
-            d=40,
-            patterns=20,
-            k=3,
-            m=500,
-            width=20,
-            steps=60,
-            batch_size=50,
-            n_test=300,
-            seeds=3,
+            Sizes(
+                d=40,
+                patterns=20,
+                k=3,
+                m=500,
+                width=20,
+                steps=60,
+                batch_size=50,
+                n_test=300,
+                seeds=3,
+            )
         ),
-        "laptop": variants(
-            d=500,
-            patterns=100,
-            k=5,
-            m=20_000,
-            width=200,
-            steps=600,
-            batch_size=200,
-            n_test=3_000,
-            seeds=12,
-        ),
-        "paper": variants(
-            d=500,
-            patterns=100,
-            k=5,
-            m=50_000,
-            width=600,
-            steps=600,
-            batch_size=1_000,
-            n_test=10_000,
-            seeds=12,
-        ),
+        "laptop": variants(Sizes(m=20_000, width=200, batch_size=200, n_test=3_000)),
+        "paper": variants(Sizes()),
     },
     claims=(
         Claim(
@@ -158,7 +112,7 @@ FIRST_TWO = Experiment(
             "W8",
             "With 80 % such a network errs less than without weights.",
             "FL App. F",
-            against(f"network, {SHARES[0]}{WEIGHTED}", f"network, {SHARES[0]}", below=0.0),
+            against(f"network, {EIGHT_TENTHS}{WEIGHTED}", f"network, {EIGHT_TENTHS}", below=0.0),
             "Weights of 1/(2 Pr[y = v]) in the first two steps, in the general setting.",
             kind="ours",
         ),
@@ -166,7 +120,7 @@ FIRST_TWO = Experiment(
             "W9",
             "So does it with 90 %.",
             "FL App. F",
-            against(f"network, {SHARES[1]}{WEIGHTED}", f"network, {SHARES[1]}", below=0.0),
+            against(f"network, {NINE_TENTHS}{WEIGHTED}", f"network, {NINE_TENTHS}", below=0.0),
             kind="ours",
         ),
         Claim(
@@ -174,7 +128,7 @@ FIRST_TWO = Experiment(
             "With 90 % weights of classes leave features with a larger cosine.",
             "FL App. F",
             against(
-                f"two step, {SHARES[1]}{WEIGHTED}", f"two step, {SHARES[1]}", COSINE, above=0.0
+                f"two step, {NINE_TENTHS}{WEIGHTED}", f"two step, {NINE_TENTHS}", COSINE, above=0.0
             ),
             kind="ours",
         ),

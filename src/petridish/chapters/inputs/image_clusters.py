@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from petridish.chapters.inputs.plane_figures import weights_in_the_plane
-from petridish.chapters.inputs.planes import DRAWN, drawn, each
-from petridish.chapters.inputs.rules import Floats
+from petridish.chapters.inputs.planes import DRAWN, drawn
+from petridish.chapters.inputs.rules import ERROR, Floats, against, each
+from petridish.chapters.inputs.trainings import by_momentum
 from petridish.experiment import Experiment
-from petridish.models import MLP, Init, Normal, ResNet, Uniform
-from petridish.rules import AtEnd, Claim, LastOf, Measure, Median, PairedBySeed, Rule
+from petridish.models import MLP, Init, Model, Normal, ResNet, Uniform
+from petridish.rules import Claim, LastOf, Measure
 from petridish.rules.specs import specs_of
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import Images
@@ -22,12 +23,12 @@ from petridish.training import (
     SGD,
     CrossEntropy,
     Data,
-    Evaluation,
     FilterWeights,
     FirstLayerWeights,
+    Instrument,
     Logistic,
+    Loss,
     RunSpec,
-    Training,
     WeightClusters,
 )
 from petridish.training.weight_probes import clusters_of, unit_rows
@@ -90,6 +91,14 @@ def nearest_to_its_cluster(rows: Floats) -> int:
     return int(np.where(labels == larger, unit @ mean, -np.inf).argmax())
 
 
+def usual_training(
+    images: Images, model: Model, loss: Loss, *, data: Data, steps: int, **seen: Any
+) -> RunSpec:
+    """Return training on images as E.4 has it; its rate and momentum are ours."""
+    how: dict[str, Any] = {"momentum": MOMENTUM, "rate": RATE, "batch_size": 32, "steps": steps}
+    return by_momentum(images, model, loss, data=data, curves=True, **how, **seen)
+
+
 def on_images(
     *,
     images: Images,
@@ -107,65 +116,33 @@ def on_images(
     Residual networks have `few` training and held-out images, if that is given.
     """
     deep_m, deep_test = few or (m, n_test)
+    clusters = WeightClusters(), WeightClusters(4)
+    weights = (FirstLayerWeights(at=(0, steps // 4, steps)),)
 
-    def plain(start: Init, rate: float, *, noise: float = 0.0, weights: bool = False) -> RunSpec:
-        instruments = (FirstLayerWeights(at=(0, steps // 4, steps)),) if weights else ()
-        return RunSpec(
-            task=images,
-            data=Data(m=m, n_test=n_test, label_noise=noise),
-            model=MLP(width),
-            init=start,
-            training=Training(
-                loss=Logistic(),
-                optimiser=SGD(momentum=MOMENTUM),
-                learning_rate=rate,
-                weight_decay=0.0,
-                batch_size=32,
-                steps=steps,
-                target_error=None,
-            ),
-            evaluation=Evaluation(
-                every=steps // 4,
-                curves=True,
-                fitted_error=None,
-                instruments=instruments or (WeightClusters(), WeightClusters(4)),
-            ),
-        )
+    def plain(
+        start: Init, noise: float = 0.0, watched: tuple[Instrument, ...] = clusters
+    ) -> RunSpec:
+        data = Data(m=m, n_test=n_test, label_noise=noise)
+        how: dict[str, Any] = {"steps": steps, "every": steps // 4, "instruments": watched}
+        return replace(usual_training(images, MLP(width), Logistic(), data=data, **how), init=start)
 
     def residual(noise: float = 0.0) -> RunSpec:
         at = (*needed_steps(ENDS), deep)
-        return RunSpec(
-            task=images,
-            data=Data(m=deep_m, n_test=deep_test, label_noise=noise),
-            model=ResNet(filters),
-            training=Training(
-                loss=CrossEntropy(),
-                optimiser=SGD(momentum=MOMENTUM),
-                learning_rate=RATE,
-                weight_decay=0.0,
-                batch_size=32,
-                steps=deep,
-                target_error=None,
-            ),
-            evaluation=Evaluation(
-                every=deep,
-                at=at,
-                curves=True,
-                fitted_error=None,
-                instruments=(FilterWeights(LAST_FILTERS, at=at),),
-            ),
-        )
+        kept = (FilterWeights(LAST_FILTERS, at=at),)
+        data = Data(m=deep_m, n_test=deep_test, label_noise=noise)
+        how: dict[str, Any] = {"steps": deep, "every": deep, "at": at, "instruments": kept}
+        return usual_training(images, ResNet(filters), CrossEntropy(), data=data, **how)
 
     runs = {
-        "small start": plain(Normal(SMALL), RATE),
-        "usual start": plain(Uniform(), RATE),
-        "shuffled labels": plain(Normal(SMALL), RATE, noise=0.5),
+        "small start": plain(Normal(SMALL)),
+        "usual start": plain(Uniform()),
+        "shuffled labels": plain(Normal(SMALL), 0.5),
         "residual": residual(),
         "residual, shuffled labels": residual(0.5),
     }
     pictures = {
-        "small start": plain(Normal(SMALL), RATE, weights=True),
-        "usual start": plain(Uniform(), RATE, weights=True),
+        "small start": plain(Normal(SMALL), watched=weights),
+        "usual start": plain(Uniform(), watched=weights),
     }
     return Arms(
         {name: Sweep(run, {"seed": range(seeds)}) for name, run in runs.items()}
@@ -175,7 +152,7 @@ def on_images(
 
 CLUSTERS = "weight_clusters"
 SOURCE = "FL E.4, Figs. 3, 17, 18"
-STEPS = 1_500
+AS_AT_LAPTOP: dict[str, Any] = {"width": 50, "steps": 1_500, "filters": 4, "deep": 100, "seeds": 10}
 IMAGES = Experiment(
     id="FL-5",
     title="Images: clusters of neurons, and early gradients of filters",
@@ -184,31 +161,9 @@ IMAGES = Experiment(
         "smoke": on_images(
             images=ZERO_ONE, m=100, n_test=50, width=20, steps=40, filters=2, deep=32, seeds=3
         ),
-        "laptop": on_images(
-            images=ZERO_ONE, m=280, n_test=71, width=50, steps=STEPS, filters=4, deep=100, seeds=10
-        ),
-        "mnist": on_images(
-            images=MNIST,
-            m=10_000,
-            n_test=2_000,
-            width=50,
-            steps=STEPS,
-            filters=4,
-            deep=100,
-            seeds=10,
-            few=(500, 200),
-        ),
-        "cifar": on_images(
-            images=CIFAR,
-            m=5_000,
-            n_test=2_000,
-            width=50,
-            steps=STEPS,
-            filters=4,
-            deep=100,
-            seeds=10,
-            few=(1_000, 300),
-        ),
+        "laptop": on_images(images=ZERO_ONE, m=280, n_test=71, **AS_AT_LAPTOP),
+        "mnist": on_images(images=MNIST, m=10_000, n_test=2_000, few=(500, 200), **AS_AT_LAPTOP),
+        "cifar": on_images(images=CIFAR, m=5_000, n_test=2_000, few=(1_000, 300), **AS_AT_LAPTOP),
         "paper": on_images(
             images=CIFAR,
             m=10_000,
@@ -242,19 +197,14 @@ IMAGES = Experiment(
             "shuffled",
             "On shuffled labels the silhouette is lower by more than 0.1.",
             SOURCE,
-            Rule(
-                LastOf(CLUSTERS),
-                PairedBySeed("small start", "shuffled labels"),
-                Median(),
-                above=0.1,
-            ),
+            against("small start", "shuffled labels", LastOf(CLUSTERS), above=0.1),
             kind="ours",
         ),
         Claim(
             "learned",
             "Both starts learn: the two-layer networks and the residual one err on at most 5 %.",
             "FL E.4",
-            each(AtEnd("test_error"), "small start", "usual start", "residual", below=0.05),
+            each(ERROR, "small start", "usual start", "residual", below=0.05),
             "ResNet(128) has a test accuracy of 95.75 % on airplanes and automobiles.",
             kind="ours",
         ),
@@ -271,12 +221,7 @@ IMAGES = Experiment(
             "labels",
             "They agree more than on shuffled labels.",
             "FL E.4.1, Table 7",
-            Rule(
-                EarlyAgreement(),
-                PairedBySeed("residual", "residual, shuffled labels"),
-                Median(),
-                above=0.0,
-            ),
+            against("residual", "residual, shuffled labels", EarlyAgreement(), above=0.0),
             kind="ours",
         ),
     ),

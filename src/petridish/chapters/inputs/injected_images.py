@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from petridish.chapters.inputs.planes import each
+from petridish.chapters.inputs.rules import against, each
 from petridish.chapters.inputs.student_figures import errors_by_part
 from petridish.chapters.inputs.student_rules import INJECTED, AboveConstant, PartGap
-from petridish.chapters.inputs.students import LARGER, SLOWER, TEACHER, fc, watched_by_part
+from petridish.chapters.inputs.students import (
+    LARGER,
+    SLOWER,
+    TEACHER,
+    balanced_teacher,
+    fc,
+    student_of,
+    watched_by_part,
+)
 from petridish.experiment import Experiment
-from petridish.rules import AtEnd, Claim, Median, PairedBySeed, Rule
+from petridish.rules import AtEnd, Claim
 from petridish.sweeps import Arms, Sweep
-from petridish.tasks import Images, Injected, Task
-from petridish.training import BalancedOnUnlabelled, CrossEntropy, RunSpec, Taught
+from petridish.tasks import Images, Injected
+from petridish.training import RunSpec
 
 LOW = Images("digits", (1, 8, 8), 721, 180, (0, 1, 2, 3, 4), "bb270a324df970b5")
 HIGH = Images("digits", (1, 8, 8), 716, 180, (5, 6, 7, 8, 9), "e7c60ada36dff3d9")
@@ -28,11 +35,9 @@ def mixtures(*, m: int, n_test: int, steps: int, seeds: int) -> Arms:
     sizes: dict[str, Any] = {"n_test": n_test, "steps": steps}
     watched = watched_by_part(steps)
 
-    def student(task: Task, width: int) -> RunSpec:
-        teacher = fc(task, TEACHER, m=2 * m, loss=BalancedOnUnlabelled(1.0, 1.0), **sizes)
-        labelled = Taught(task, teacher, seed=None)
-        run = fc(labelled, width, m=2 * m, loss=CrossEntropy(), **sizes, **watched)
-        return replace(run, restart=1)  # a start of its own
+    def student(task: Injected, width: int) -> RunSpec:
+        teacher = balanced_teacher(task, fc(TEACHER), m=2 * m, **sizes)
+        return student_of(teacher, task, fc(width), m=2 * m, **sizes, **watched)
 
     kinds = {IMAGES: Injected(LOW, 0.5, HIGH), NORMALS: Injected(LOW, 0.5)}
     return Arms(
@@ -60,7 +65,7 @@ OTHER_IMAGES = Experiment(
             "Students err less on the injected part where it is other images than where it is "
             "normal inputs.",
             SOURCE,
-            Rule(AtEnd(INJECTED), PairedBySeed(IMAGES, NORMALS), Median(), below=0.0),
+            against(IMAGES, NORMALS, AtEnd(INJECTED), below=0.0),
             "The performance on the Tiny ImageNet part is higher than that on the Gaussian part.",
             kind="paper",
         ),

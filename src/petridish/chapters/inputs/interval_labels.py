@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from petridish.chapters.inputs.experiments import ERROR, against, each
 from petridish.chapters.inputs.figures import arms_over_time
-from petridish.chapters.inputs.rules import BesideConstant
+from petridish.chapters.inputs.methods import Sizes
+from petridish.chapters.inputs.rules import ERROR, BesideConstant, against, each
 from petridish.chapters.inputs.tables import methods_table
-from petridish.chapters.inputs.trainings import (
-    CLASSIFIER,
-    after,
-    first_rate,
-    forgetting,
-    second_rate,
-    seeded,
-    start,
-    tangent,
-    then,
-)
 from petridish.experiment import Experiment
-from petridish.rules import Claim, LastOf, Median, Rule
-from petridish.rules import PairedBySeed as SeedBySeed
+from petridish.rules import Claim, LastOf
 from petridish.sweeps import Arms
 from petridish.tasks import Dictionary
-from petridish.training import RunSpec
 
 KERNEL_RATES, RANDOM_RATES = (3.0, 30.0, 300.0), (3.0, 30.0, 300.0)
 """Around the 30 to 300 of a first look."""
@@ -37,82 +23,40 @@ def interval(d: int, patterns: int, k: int, first: int, last: int) -> Dictionary
     return Dictionary(d, patterns, k, share=0.0, positive=counts, relevant=2 / 3, space="patterns")
 
 
-def intervals(
-    task: Dictionary,
-    *,
-    m: int,
-    width: int,
-    steps: int,
-    batch_size: int,
-    seeds: int,
-    n_test: int,
-) -> Arms:
+def intervals(sizes: Sizes, first: int, last: int) -> Arms:
     """Declare the methods of Table 2; without structure every pattern is there with ½."""
-    sizes: dict[str, Any] = {"m": m, "width": width, "n_test": n_test}
-    none, bare = start(task, **sizes), start(replace(task, relevant=0.5), **sizes)
-
-    def two_steps(run: RunSpec) -> tuple[RunSpec, RunSpec]:
-        of = run.task
-        assert isinstance(of, Dictionary), "of the start"
-        one = forgetting(run, first_rate(of, width))
-        return one, forgetting(after(run, one), second_rate(of))
-
-    def trained(run: RunSpec, rate: float = 1.0, **how: Any) -> RunSpec:
-        return then(run, **{"steps": steps, "batch_size": batch_size, "rate": rate, **how})
-
-    one, two = two_steps(none)
-    on_one = trained(after(none, one), schedule=CLASSIFIER, precision="float64", probe=True)
-    return Arms(
-        {
-            "network": seeded(trained(after(none, two)), seeds),
-            "two step": seeded(trained(after(none, two), schedule=CLASSIFIER, probe=True), seeds),
-            "one step": seeded(on_one, seeds),
-            "tangent kernel": seeded(trained(tangent(none)), seeds, KERNEL_RATES),
-            "random features": seeded(
-                trained(none, schedule=CLASSIFIER, probe=True), seeds, RANDOM_RATES
-            ),
-            "no structure": seeded(trained(after(bare, two_steps(bare)[1])), seeds),
-            "kernel without structure": seeded(trained(tangent(bare), KERNEL_RATES[1]), seeds),
-            "random features without structure": seeded(
-                trained(bare, RANDOM_RATES[1], schedule=CLASSIFIER), seeds
-            ),
-        }
-    )
+    task = interval(sizes.d, sizes.patterns, sizes.k, first, last)
+    bare = replace(task, relevant=0.5)
+    kernel, random = KERNEL_RATES[1], RANDOM_RATES[1]
+    runs = sizes.compared(task, bare, kernel=kernel, random=random, rates_of=bare, probe=True)
+    runs["random features"] = sizes.classifier(sizes.start(task), probe=True)
+    return sizes.arms(runs, {"tangent kernel": KERNEL_RATES, "random features": RANDOM_RATES})
 
 
 TABLE = "FL E.1.2, Table 2"
+PAPER = Sizes(k=30, width=200, steps=200, seeds=10)
 INTERVALS = Experiment(
     id="FL-2",
     title="Interval labels: fixed features learn them too",
     source="FL E.1.2, Fig. 7, Table 2",
     scales={
         "smoke": intervals(
-            interval(40, 20, 9, 6, 8),
-            m=1_000,
-            width=40,
-            steps=60,
-            batch_size=100,
-            seeds=4,
-            n_test=500,
+            Sizes(
+                d=40,
+                patterns=20,
+                k=9,
+                m=1_000,
+                width=40,
+                steps=60,
+                batch_size=100,
+                n_test=500,
+                seeds=4,
+            ),
+            6,
+            8,
         ),
-        "laptop": intervals(
-            interval(500, 100, 30, 20, 30),
-            m=10_000,
-            width=200,
-            steps=200,
-            batch_size=500,
-            seeds=10,
-            n_test=4_000,
-        ),
-        "paper": intervals(
-            interval(500, 100, 30, 20, 30),
-            m=50_000,
-            width=200,
-            steps=200,
-            batch_size=1_000,
-            seeds=10,
-            n_test=10_000,
-        ),
+        "laptop": intervals(replace(PAPER, m=10_000, batch_size=500, n_test=4_000), 20, 30),
+        "paper": intervals(PAPER, 20, 30),
     },
     claims=(
         Claim(
@@ -144,7 +88,7 @@ INTERVALS = Experiment(
             "The best linear classifier on features of one step errs at least 5 points more than "
             "that on features of two.",
             TABLE,
-            Rule(LastOf("linear_probe"), SeedBySeed("one step", "two step"), Median(), above=0.05),
+            against("one step", "two step", LastOf("linear_probe"), above=0.05),
             "Random feature and One Step failed (41.0 %), while Network, NTK and Two Step succeed.",
             kind="paper",
         ),

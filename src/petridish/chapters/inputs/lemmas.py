@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from petridish.chapters.inputs.experiments import against
 from petridish.chapters.inputs.lemma_figures import gradients_of_neurons
-from petridish.chapters.inputs.planes import each
-from petridish.chapters.inputs.rules import Floats, ReadingAt
+from petridish.chapters.inputs.methods import Sizes
+from petridish.chapters.inputs.rules import Floats, ReadingAt, against, each
 from petridish.chapters.inputs.trainings import (
     after,
     both_steps,
     correlation_of,
-    first_rate,
     forgetting,
     noise_of,
-    second_rate,
-    seeded,
-    start,
-    then,
+    rates_of,
+    smoothed,
+    two_steps,
 )
 from petridish.experiment import Experiment
-from petridish.models import MLP, SmoothedTruncatedReLU
+from petridish.models import MLP
 from petridish.rules import Claim, LastOf, Measure
 from petridish.rules.specs import specs_of
-from petridish.sweeps import Arms, Sweep
+from petridish.sweeps import Arms
 from petridish.tasks import Dictionary
 from petridish.theory.inputs.steps import open_probability
 from petridish.training import (
@@ -114,61 +111,32 @@ def gradient_rows(kept: Any) -> Floats | None:
     return np.reshape(np.array(kept["values"], np.float64), kept["shape"])
 
 
-def lemmas(
-    *,
-    d: int,
-    patterns: int,
-    k: int,
-    m: int,
-    few: int,
-    width: int,
-    steps: int,
-    batch_size: int,
-    seeds: int,
-    n_test: int,
-    density: float,
-) -> Arms:
+def lemmas(sizes: Sizes, *, few: int, density: float) -> Arms:
     """Declare the two steps with and without noise, what follows them, and other backgrounds."""
-    task = Dictionary(d, patterns, k, space="patterns")
-    sizes: dict[str, Any] = {"m": m, "width": width, "n_test": n_test}
-    rates = first_rate(task, width), second_rate(task)
-    none = start(task, **sizes)
-    arms: dict[str, Sweep] = {}
-    noises = {"no noise": 0.0, "noise k^-3/2": k**-1.5, "noise k^-2": k**-2.0}
-    for name, noise in noises.items():
+    task, k = sizes.parity(), sizes.k
+    none = sizes.start(task)
+    runs: dict[str, RunSpec] = {}
+    for name, noise in {"no noise": 0.0, "noise k^-3/2": k**-1.5, "noise k^-2": k**-2.0}.items():
         begun = smoothed(none, noise) if noise else none
-        arms[name] = seeded(both_steps(begun, *rates, PatternGradient(), OpenMargins()), seeds)
+        rates = rates_of(task, sizes.width)
+        runs[name] = both_steps(begun, *rates, PatternGradient(), OpenMargins())
 
-    two = forgetting(after(none, forgetting(none, rates[0])), rates[1])
-    how: dict[str, Any] = {"steps": steps, "batch_size": batch_size}
-    literal = forgetting(after(none, forgetting(none, rates[0])), 1.0)
-    slow = k**2 / (steps * (width / 2) ** (1 / 3))
-    arms["later"] = seeded(moving(then(after(none, two), rate=1.0, **how)), seeds)
-    arms["later, literal rates"] = seeded(
-        moving(then(after(none, literal), rate=slow, **how)), seeds
-    )
+    one, two = two_steps(none)
+    literal = after(none, forgetting(after(none, one), 1.0))
+    runs["later"] = moving(sizes.network(after(none, two)))
+    runs["later, literal rates"] = moving(sizes.network(literal, sizes.literal_rate))
 
-    for name, (background, n) in {
-        "sparse background": (density, m),
-        "few examples": (0.5, few),
-    }.items():
-        other = replace(task, share=0.5, background=background)
-        begun = start(other, **{**sizes, "m": n})
-        first, second = first_rate(other, width), second_rate(other)
-        one = forgetting(begun, second)
-        probed = Evaluation(
-            every=1, curves=True, fitted_error=None, instruments=(LinearProbe(at=(1,)),)
-        )
-        both = both_steps(begun, first, second, LinearProbe(at=(2,)))
-        arms[f"one step, {name}"] = seeded(replace(one, evaluation=probed), seeds)
-        arms[f"two steps, {name}"] = seeded(both, seeds)
-    return Arms(arms)
-
-
-def smoothed(run: RunSpec, noise: float) -> RunSpec:
-    """Return the run with the mean over noise of its activation, in training and evaluation."""
-    assert isinstance(run.model, MLP), "of the start"
-    return replace(run, model=replace(run.model, activation=SmoothedTruncatedReLU(noise)))
+    for name, background, of in (
+        ("sparse background", density, sizes),
+        ("few examples", 0.5, replace(sizes, m=few)),
+    ):
+        other = of.parity(share=0.5, background=background)
+        begun, (first, second) = of.start(other), rates_of(other, of.width)
+        probe = LinearProbe(at=(1,))
+        probed = Evaluation(every=1, curves=True, fitted_error=None, instruments=(probe,))
+        runs[f"one step, {name}"] = replace(forgetting(begun, second), evaluation=probed)
+        runs[f"two steps, {name}"] = both_steps(begun, first, second, LinearProbe(at=(2,)))
+    return sizes.arms(runs)
 
 
 def moving(run: RunSpec) -> RunSpec:
@@ -189,44 +157,26 @@ LEMMAS = Experiment(
     source="FL §5, App. B, Lemmas 6, 15, 19, 20, 24",
     scales={
         "smoke": lemmas(
-            d=40,
-            patterns=20,
-            k=3,
-            m=1_000,
+            Sizes(
+                d=40,
+                patterns=20,
+                k=3,
+                m=1_000,
+                width=40,
+                steps=60,
+                batch_size=50,
+                n_test=300,
+                seeds=3,
+            ),
             few=300,
-            width=40,
-            steps=60,
-            batch_size=50,
-            seeds=3,
-            n_test=300,
             density=0.1,
         ),
         "laptop": lemmas(
-            d=500,
-            patterns=100,
-            k=5,
-            m=10_000,
+            Sizes(m=10_000, width=200, steps=300, batch_size=500, n_test=3_000),
             few=2_000,
-            width=200,
-            steps=300,
-            batch_size=500,
-            seeds=12,
-            n_test=3_000,
             density=0.05,
         ),
-        "paper": lemmas(
-            d=500,
-            patterns=100,
-            k=5,
-            m=50_000,
-            few=10_000,
-            width=600,
-            steps=600,
-            batch_size=1_000,
-            seeds=12,
-            n_test=10_000,
-            density=0.05,
-        ),
+        "paper": lemmas(Sizes(), few=10_000, density=0.05),
     },
     claims=(
         Claim(

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from petridish.chapters.inputs.centres import SMALL, clouds
 from petridish.chapters.inputs.interval_labels import interval
+from petridish.chapters.inputs.methods import DIMENSIONS, SAMPLES, SHARES, Sizes
 from petridish.chapters.inputs.plane_figures import weights_in_the_plane
-from petridish.chapters.inputs.rules import CosineGap, ReadingAt
-from petridish.chapters.inputs.trainings import (
-    Patterned,
-    both_steps,
-    first_rate,
-    second_rate,
-    seeded,
-    start,
-)
+from petridish.chapters.inputs.rules import CosineGap, ReadingAt, each
+from petridish.chapters.inputs.trainings import Patterned, both_steps, rates_of, seeded
 from petridish.experiment import Experiment
-from petridish.rules import Claim, Each, LastOf, Measure, Median, Rule
+from petridish.rules import Claim, LastOf
 from petridish.sweeps import Arms, Sweep
-from petridish.tasks import Dictionary, HiddenLabels, Hypercube
+from petridish.tasks import HiddenLabels, Hypercube
 from petridish.training import DirectionCosine, Evaluation, FirstLayerWeights, WeightClusters
 
 DRAWN = ", drawn"
 """The end of the names of arms that keep weights, one run each."""
-DIMENSIONS = ("fewer dimensions", "more dimensions")
-SHARES = ("80 % of y = −1", "90 % of y = −1")
-SAMPLES = ("fewer examples", "fewest examples")
 PARITIES = ("parity", *DIMENSIONS, *SAMPLES)
 CUBES = {  # Table 6, and the epochs of Fig. 16
     "cube, d = 100, k = 4": (Hypercube(100, 4, 1.0), (50, 80)),
@@ -38,16 +28,10 @@ CUBES = {  # Table 6, and the epochs of Fig. 16
 
 
 def planes(
+    sizes: Sizes,
     *,
-    d: int,
-    patterns: int,
-    k: int,
     others: tuple[int, int],
-    m: int,
     samples: tuple[tuple[int, int], ...],
-    width: int,
-    seeds: int,
-    n_test: int,
     within: tuple[int, int, int],
     hidden: HiddenLabels,
     gaussians: dict[str, int],
@@ -57,33 +41,27 @@ def planes(
     Cosines between neurons are those of all d inputs: in the coordinates of the patterns, where one
     number stands for the rest, neurons would seem alike that are not.
     """
-    parity = Dictionary(d, patterns, k)
-    other_k, first, last = within
+    parity = sizes.parity(space="inputs")
+    m, width = sizes.m, sizes.width
+    counts = replace(interval(sizes.d, sizes.patterns, *within), space="inputs")
     tasks: dict[str, tuple[Patterned, int, int]] = {
         "parity": (parity, m, width),
         "no structure": (replace(parity, structure=False), m, width),
-        "interval": (
-            replace(interval(d, patterns, other_k, first, last), space="inputs"),
-            m,
-            width,
-        ),
+        "interval": (counts, m, width),
         **{
-            name: (replace(parity, d=size), m, width)
-            for name, size in zip(DIMENSIONS, others, strict=True)
+            name: (replace(parity, d=d), m, width)
+            for name, d in zip(DIMENSIONS, others, strict=True)
         },
-        **{
-            name: (replace(parity, negatives=share), m, width)
-            for name, share in zip(SHARES, (0.8, 0.9), strict=True)
-        },
+        **{name: (replace(parity, negatives=s), m, width) for name, s in SHARES.items()},
         **{name: (parity, n, neurons) for name, (n, neurons) in zip(SAMPLES, samples, strict=True)},
         "hidden representations": (hidden, m, width),
     }
     arms: dict[str, Sweep] = {}
     for name, (task, n, neurons) in tasks.items():
-        rates = first_rate(task, neurons), second_rate(task)
-        begun = start(task, m=n, width=neurons, n_test=n_test)
+        rates = rates_of(task, neurons)
+        begun = replace(sizes, m=n, width=neurons).start(task)
         numbers = DirectionCosine(), WeightClusters()
-        arms[name] = seeded(both_steps(begun, *rates, *numbers), seeds)
+        arms[name] = seeded(both_steps(begun, *rates, *numbers), sizes.seeds)
         arms[name + DRAWN] = seeded(both_steps(begun, *rates, FirstLayerWeights()), 1)
     for name, (cube, epochs) in CUBES.items():
         arms[name + DRAWN] = gaussian_arm(cube, epochs, **gaussians)
@@ -106,16 +84,13 @@ def gaussian_arm(
     return replace(whole, base=replace(whole.base, evaluation=seen))
 
 
-def each(measure: Measure, *arms: str, **decision: Any) -> Rule:
-    """Judge each of some arms by itself."""
-    return Rule(measure, Each(("arm",), only={"arm": arms}), Median(), **decision)
-
-
 def drawn(*names: str) -> tuple[str, ...]:
     """Return the names of the arms that keep the weights of these."""
     return tuple(name + DRAWN for name in names)
 
 
+HIDDEN = HiddenLabels(500, 250, 50, 50)
+"""E.3.1's."""
 COSINE, CLUSTERS = "direction_cosine", "weight_clusters"
 SOURCE = "FL E.1.1, Figs. 2, 6"
 PLANES = Experiment(
@@ -124,45 +99,27 @@ PLANES = Experiment(
     source="FL E.1 to E.3, Figs. 2, 6, 8, 10, 12, 14, 15, 16",
     scales={
         "smoke": planes(
-            d=60,
-            patterns=20,
-            k=3,
+            Sizes(d=60, patterns=20, k=3, m=1_000, width=40, n_test=200, seeds=3),
             others=(30, 90),
-            m=1_000,
             samples=((500, 40), (200, 20)),
-            width=40,
-            seeds=3,
-            n_test=200,
             within=(9, 6, 8),
             hidden=HiddenLabels(60, 30, 10, 10),
             gaussians={"m": 200, "width": 60, "per_epoch": 2},
         ),
         "laptop": planes(
-            d=500,
-            patterns=100,
-            k=5,
+            Sizes(m=10_000, width=200, n_test=1_000),
             others=(100, 1_000),
-            m=10_000,
             samples=((5_000, 200), (2_000, 50)),
-            width=200,
-            seeds=12,
-            n_test=1_000,
             within=(30, 20, 30),
-            hidden=HiddenLabels(500, 250, 50, 50),
+            hidden=HIDDEN,
             gaussians={"m": 5_000, "width": 400, "per_epoch": 50},
         ),
         "paper": planes(
-            d=500,
-            patterns=100,
-            k=5,
+            Sizes(n_test=5_000),
             others=(100, 2_000),
-            m=50_000,
             samples=((25_000, 600), (10_000, 100)),
-            width=600,
-            seeds=12,
-            n_test=5_000,
             within=(30, 20, 30),
-            hidden=HiddenLabels(500, 250, 50, 50),
+            hidden=HIDDEN,
             gaussians={"m": 5_000, "width": 800, "per_epoch": 50},
         ),
     },
@@ -199,12 +156,7 @@ PLANES = Experiment(
             "In all dimensions and sample sizes the cosine after two steps is within 0.005 of its "
             "formula.",
             "FL E.2, Figs. 10, 14, Tables 3, 5",
-            Rule(
-                CosineGap(),
-                Each(("arm",), only={"arm": PARITIES}),
-                Median(),
-                between=(-0.005, 0.005),
-            ),
+            each(CosineGap(), *PARITIES, between=(-0.005, 0.005)),
             "Tables 3 and 5 have 0.997, 0.997 and 0.994.",
             kind="ours",
         ),

@@ -13,23 +13,15 @@ from petridish.chapters.inputs.filter_figures import (
     filters_in_the_plane,
     readings_of,
 )
-from petridish.chapters.inputs.image_clusters import CIFAR, MOMENTUM, RATE, ZERO_ONE
-from petridish.chapters.inputs.planes import DRAWN, each
-from petridish.chapters.inputs.rules import Floats
+from petridish.chapters.inputs.image_clusters import CIFAR, ZERO_ONE, usual_training
+from petridish.chapters.inputs.planes import DRAWN
+from petridish.chapters.inputs.rules import ERROR, Floats, against, each
 from petridish.experiment import Experiment
 from petridish.models import ResNet
-from petridish.rules import AtEnd, Claim, Measure, Median, PairedBySeed, Rule
+from petridish.rules import Claim, Measure
 from petridish.sweeps import Arms, Sweep
 from petridish.tasks import Images
-from petridish.training import (
-    SGD,
-    CrossEntropy,
-    Data,
-    Evaluation,
-    FilterWeights,
-    RunSpec,
-    Training,
-)
+from petridish.training import CrossEntropy, Data, FilterWeights, RunSpec
 from petridish.training.weight_probes import unit_rows
 
 if TYPE_CHECKING:
@@ -110,23 +102,9 @@ def networks(
 
     def run(width: int, *stages: str, noise: float = 0.0) -> RunSpec:
         kept = tuple(FilterWeights(stage, at=at) for stage in stages)
-        return RunSpec(
-            task=images,
-            data=Data(m=m, n_test=n_test, label_noise=noise),
-            model=ResNet(width),
-            training=Training(
-                loss=CrossEntropy(),
-                optimiser=SGD(momentum=MOMENTUM),
-                learning_rate=RATE,
-                weight_decay=0.0,
-                batch_size=32,
-                steps=at[-1],
-                target_error=None,
-            ),
-            evaluation=Evaluation(
-                every=at[-1], at=at[1:2], curves=True, fitted_error=None, instruments=kept
-            ),
-        )
+        how: dict[str, Any] = {"every": at[-1], "at": at[1:2], "instruments": kept}
+        data = Data(m=m, n_test=n_test, label_noise=noise)
+        return usual_training(images, ResNet(width), CrossEntropy(), data=data, steps=at[-1], **how)
 
     arms = {
         "residual": run(filters, STAGE),
@@ -141,13 +119,6 @@ def networks(
 
 
 SOURCE = "FL E.4.1, Figs. 20, 21"
-
-
-def against(top: str, bottom: str, which: Which, **decision: Any) -> Rule:
-    """Compare two arms seed by seed."""
-    return Rule(OfClusters(which), PairedBySeed(top, bottom), Median(), **decision)
-
-
 FILTERS = Experiment(
     id="FL-10",
     title="Filters of residual networks at the start, and after 3 and 20 epochs",
@@ -199,7 +170,7 @@ FILTERS = Experiment(
             "shuffled",
             "They are more opposed than on shuffled labels.",
             SOURCE,
-            against("residual", "residual, shuffled labels", "centres", below=0.0),
+            against("residual", "residual, shuffled labels", OfClusters("centres"), below=0.0),
             kind="ours",
         ),
         Claim(
@@ -207,7 +178,7 @@ FILTERS = Experiment(
             "Filters of the network that is twice as wide are nearer to the centre of their "
             "cluster.",
             SOURCE,
-            against("wider residual", "residual", "own", above=0.0),
+            against("wider residual", "residual", OfClusters("own"), above=0.0),
             "ResNet(256) shows more significant clustering than ResNet(128).",
             kind="paper",
         ),
@@ -215,7 +186,7 @@ FILTERS = Experiment(
             "learned",
             "Both widths err on at most 5 % after 20 epochs.",
             SOURCE,
-            each(AtEnd("test_error"), "residual", "wider residual", below=0.05),
+            each(ERROR, "residual", "wider residual", below=0.05),
             "95.75 and 93.8 % on airplanes and automobiles.",
             kind="ours",
         ),

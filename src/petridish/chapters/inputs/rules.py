@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from petridish.models import MLP
-from petridish.rules.measures import AtEnd, LastOf, Measure
+from petridish.rules import AtEnd, Each, LastOf, Measure, Median, PairedBySeed, Rule
 from petridish.rules.specs import with_specs
 from petridish.tasks import Dictionary, Hypercube
 from petridish.theory.inputs.coverage import random_coverage
@@ -22,6 +22,25 @@ if TYPE_CHECKING:
     from petridish.training import RunSpec
 
 Floats = NDArray[np.float64]
+ERROR = AtEnd("test_error")
+TUNED = frozenset({"tangent kernel", "random features"})
+"""The arms of FL-1 and FL-2 that have several rates, of which rules take the best."""
+
+
+def each(measure: Measure, *arms: str, **decision: Any) -> Rule:
+    """Judge the median over seeds of each of some arms by itself."""
+    layout = Each(("arm",), only={"arm": arms}, best_over=_rates(*arms))
+    return Rule(measure, layout, Median(), **decision)
+
+
+def against(top: str, bottom: str, measure: Measure = ERROR, **decision: Any) -> Rule:
+    """Compare two arms seed by seed: the median of `top` minus `bottom`."""
+    layout = PairedBySeed(top, bottom, best_over=_rates(top, bottom))
+    return Rule(measure, layout, Median(), **decision)
+
+
+def _rates(*arms: str) -> tuple[str, ...]:
+    return () if TUNED.isdisjoint(arms) else ("training.learning_rate",)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from petridish.models import (
     ByName,
     Constant,
     Init,
+    Model,
+    NoisyMLP,
     Normal,
     Paired,
     Projected,
@@ -20,14 +22,16 @@ from petridish.models import (
     TruncatedReLU,
 )
 from petridish.sweeps import Sweep
-from petridish.tasks import Dictionary, HiddenLabels
+from petridish.tasks import Dictionary, HiddenLabels, Task
 from petridish.training import (
+    SGD,
     Data,
     DirectionCosine,
     Evaluation,
     From,
     Instrument,
     LinearProbe,
+    Loss,
     PatternRatio,
     Piece,
     RunSpec,
@@ -97,6 +101,38 @@ def second_rate(task: Patterned) -> float:
     return 7.2 * sqrt(task.variance) / (output_scale(task) * correlation_of(task) * sqrt(task.k))
 
 
+def by_momentum(
+    task: Task,
+    model: Model,
+    loss: Loss,
+    *,
+    data: Data,
+    momentum: float,
+    rate: float,
+    batch_size: int,
+    steps: int,
+    clip: float | None = None,
+    **seen: Any,
+) -> RunSpec:
+    """Return usual training, by SGD with momentum and without decay; `seen` is its evaluation."""
+    return RunSpec(
+        task=task,
+        data=data,
+        model=model,
+        training=Training(
+            loss=loss,
+            optimiser=SGD(momentum=momentum),
+            learning_rate=rate,
+            clip=clip,
+            weight_decay=0.0,
+            batch_size=batch_size,
+            steps=steps,
+            target_error=None,
+        ),
+        evaluation=Evaluation(fitted_error=None, **seen),
+    )
+
+
 def start(task: Patterned, *, m: int, width: int, n_test: int, zero: bool = False) -> RunSpec:
     """Return the network before training."""
     return RunSpec(
@@ -126,6 +162,24 @@ def forgetting(run: RunSpec, rate: float) -> RunSpec:
     return replace(run, training=training)
 
 
+def rates_of(task: Patterned, width: int) -> tuple[float, float]:
+    """Return the rates of both steps."""
+    return first_rate(task, width), second_rate(task)
+
+
+def two_steps(run: RunSpec, like: Patterned | None = None) -> tuple[RunSpec, RunSpec]:
+    """Return the run of one forgetting step, and that of a second after it.
+
+    Their rates are those of the run's own task, or of the task `like`.
+    """
+    task = like or run.task
+    assert isinstance(task, Patterned), "of the start"
+    assert isinstance(run.model, MLP), "of the start"
+    first, second = rates_of(task, run.model.width)
+    one = forgetting(run, first)
+    return one, forgetting(after(run, one), second)
+
+
 def both_steps(run: RunSpec, first: float, second: float, *watched: Instrument) -> RunSpec:
     """Take both steps in one run, which is watched at its start and after each.
 
@@ -144,6 +198,20 @@ def both_steps(run: RunSpec, first: float, second: float, *watched: Instrument) 
     )
     seen = Evaluation(every=1, curves=True, fitted_error=None, instruments=watched)
     return replace(run, training=training, evaluation=seen)
+
+
+def unwatched(begun: RunSpec) -> RunSpec:
+    """Take both steps in one run, as a parent of others that watch what follows."""
+    assert isinstance(begun.task, Patterned), "of the start"
+    assert isinstance(begun.model, MLP | NoisyMLP), "of the start"
+    both = both_steps(begun, *rates_of(begun.task, begun.model.width))
+    return replace(both, evaluation=Evaluation(fitted_error=None))
+
+
+def smoothed(run: RunSpec, noise: float) -> RunSpec:
+    """Return the run with the mean over noise of its activation, in training and evaluation."""
+    assert isinstance(run.model, MLP), "of the start"
+    return replace(run, model=replace(run.model, activation=SmoothedTruncatedReLU(noise)))
 
 
 def weighted(run: RunSpec) -> RunSpec:

@@ -10,27 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from petridish.chapters.inputs.experiments import KERNEL_RATES, RANDOM_RATES
-from petridish.chapters.inputs.planes import DIMENSIONS, SAMPLES, SHARES, each
-from petridish.chapters.inputs.rules import BesideConstant, Floats, FromChance
+from petridish.chapters.inputs.methods import DIMENSIONS, NINE_TENTHS, SAMPLES, SHARES, Sizes
+from petridish.chapters.inputs.rules import (
+    ERROR,
+    BesideConstant,
+    Floats,
+    FromChance,
+    against,
+    each,
+)
 from petridish.chapters.inputs.settings_figures import settings_over_time
 from petridish.chapters.inputs.tables import methods_table
 from petridish.chapters.inputs.trainings import (
     ALONG,
-    CLASSIFIER,
     after,
-    both_steps,
     decaying,
-    first_rate,
     forgetting,
     second_rate,
-    seeded,
-    start,
-    tangent,
-    then,
+    smoothed,
+    two_steps,
+    unwatched,
 )
 from petridish.experiment import Experiment
-from petridish.models import MLP, SmoothedTruncatedReLU
-from petridish.rules import AtEnd, Claim, LastOf, Measure, Median, PairedBySeed, Rule
+from petridish.rules import AtEnd, Claim, LastOf, Measure
 from petridish.rules.specs import with_specs
 from petridish.sweeps import Arms
 from petridish.tasks import Dictionary
@@ -91,175 +93,95 @@ class Overfits(Measure):
 
 
 def settings(
-    *,
-    d: int,
-    patterns: int,
-    k: int,
-    others: tuple[int, int],
-    m: int,
-    width: int,
-    steps: int,
-    batch_size: int,
-    n_test: int,
-    seeds: int,
-    rounded: tuple[int, int],
-    few: int,
-    long: int,
+    sizes: Sizes, *, others: tuple[int, int], rounded: tuple[int, int], few: int, long: int
 ) -> Arms:
     """Declare the methods under every setting of Tables 3 to 5, and controls of Table 1.
 
     Fixed features have one rate each, chosen by FL-1. `rounded` has the examples and neurons of the
     single steps in float32; `few` and `long`, the examples and steps of the run that memorises.
     """
-    how: dict[str, Any] = {"steps": steps, "batch_size": batch_size}
-
-    def trained(run: RunSpec, rate: float = 1.0, **more: Any) -> RunSpec:
-        return then(run, **{**how, "rate": rate, **more})
-
-    def methods(task: Dictionary, n: int, neurons: int) -> dict[str, RunSpec]:
-        sizes: dict[str, Any] = {"m": n, "width": neurons, "n_test": n_test}
-        begun = start(task, **sizes)
-        bare = start(replace(task, structure=False), **sizes)
-        one = forgetting(begun, first_rate(task, neurons))
-        two = forgetting(after(begun, one), second_rate(task))
-        first = forgetting(bare, first_rate(task, neurons))
-        found = {
-            "network": trained(after(begun, two)),
-            "two step": trained(after(begun, two), schedule=CLASSIFIER),
-            "one step": trained(after(begun, one), schedule=CLASSIFIER, precision="float64"),
-            "no structure": trained(after(bare, forgetting(after(bare, first), second_rate(task)))),
-        }
-        for name, run in (("", begun), (" without structure", bare)):
-            kernel = trained(tangent(run), KERNEL / neurons)
-            random = trained(run, RANDOM / neurons, schedule=CLASSIFIER)
-            pair = ("kernel", "random features") if name else ("tangent kernel", "random features")
-            found |= {pair[0] + name: kernel, pair[1] + name: random}
-        return found
-
-    task = Dictionary(d, patterns, k, space="patterns")
-    varied = {
-        **dict(
-            zip(DIMENSIONS, ((replace(task, d=size), m, width) for size in others), strict=True)
-        ),
-        **dict(
-            zip(SHARES, ((replace(task, negatives=s), m, width) for s in (0.8, 0.9)), strict=True)
-        ),
-        SAMPLES[0]: (task, m // 2, width),
-        SAMPLES[1]: (task, m // 5, max(4, width // 6 // 2 * 2)),
+    m, width = sizes.m, sizes.width
+    fewest = replace(sizes, m=m // 5)
+    narrow = replace(fewest, width=max(4, width // 6 // 2 * 2))
+    varied: dict[str, tuple[Sizes, dict[str, Any]]] = {
+        **{name: (replace(sizes, d=d), {}) for name, d in zip(DIMENSIONS, others, strict=True)},
+        **{name: (sizes, {"negatives": share}) for name, share in SHARES.items()},
+        SAMPLES[0]: (replace(sizes, m=m // 2), {}),
+        SAMPLES[1]: (narrow, {}),
     }
     runs = {
         f"{setting}: {name}": run
-        for setting, asked in varied.items()
-        for name, run in methods(*asked).items()
+        for setting, (of, more) in varied.items()
+        for name, run in methods(of, **more).items()
     }
-    runs |= {f"{AS_WIDE}: network": methods(task, m // 5, width)["network"]}
-    runs |= controls(task, m, width, n_test, trained)
-    three = replace(task, k=3)
-    for name, other in (("k = 3", three), ("k = 3, no structure", replace(three, structure=False))):
-        begun = start(other, m=m, width=width, n_test=n_test)
-        first = forgetting(begun, first_rate(three, width))
-        two = forgetting(after(begun, first), second_rate(three))
-        runs[name] = trained(after(begun, two))
-    bare = start(replace(task, structure=False), m=few, width=width, n_test=n_test)
-    memorising = then(bare, steps=long, batch_size=batch_size, rate=0.01)
+    runs |= {f"{AS_WIDE}: network": methods(fewest)["network"]} | controls(sizes)
+    three = replace(sizes, k=3).parity()
+    for name, task in (("k = 3", three), ("k = 3, no structure", replace(three, structure=False))):
+        begun = sizes.start(task)
+        runs[name] = sizes.network(after(begun, two_steps(begun, three)[1]))
+    small = replace(sizes, m=few, steps=long, rate=0.01)
+    memorising = small.network(small.start(small.parity(structure=False)))
     runs["no structure, Adam, few examples"] = replace(
         memorising, training=replace(memorising.training, optimiser=Adam())
     )
-    n, neurons = rounded
-    names = (DIMENSIONS[0], "", DIMENSIONS[1])
-    for name, size in zip(names, (others[0], d, others[1]), strict=True):
-        begun = start(replace(task, d=size, space="inputs"), m=n, width=neurons, n_test=100)
+    single = replace(sizes, m=rounded[0], width=rounded[1], n_test=100)
+    seen = Evaluation(every=1, curves=True, fitted_error=None, instruments=ALONG)
+    for name, d in ((DIMENSIONS[0], others[0]), ("", sizes.d), (DIMENSIONS[1], others[1])):
+        begun = single.start(replace(single, d=d).parity(space="inputs"))
         step = decaying(begun, ROUNDED_RATE)
-        seen = Evaluation(every=1, curves=True, fitted_error=None, instruments=ALONG)
         runs[f"{ROUNDED}, {name}" if name else ROUNDED] = replace(step, evaluation=seen)
-    return Arms({name: seeded(run, seeds) for name, run in runs.items()})
+    return sizes.arms(runs)
 
 
-def controls(task: Dictionary, m: int, width: int, n_test: int, trained: Any) -> dict[str, RunSpec]:
+def methods(sizes: Sizes, **more: Any) -> dict[str, RunSpec]:
+    """Return the methods of Tables 3 to 5 under one setting; `more` is of the task."""
+    task, width = sizes.parity(**more), sizes.width
+    bare = replace(task, structure=False)
+    return sizes.compared(task, bare, kernel=KERNEL / width, random=RANDOM / width)
+
+
+def controls(sizes: Sizes) -> dict[str, RunSpec]:
     """Return the arms that say whether a second step, and noise in neurons, are needed.
 
     In its first step a neuron is open on about half of the inputs, in its second on all: twice the
     second's rate gives the first's weights their length.
     """
-    begun = start(task, m=m, width=width, n_test=n_test)
-    first, second = first_rate(task, width), second_rate(task)
-    assert isinstance(begun.model, MLP), "of the start"
-    noisy = replace(
-        begun, model=replace(begun.model, activation=SmoothedTruncatedReLU(task.k**-1.5))
-    )
-
-    def of_two(run: RunSpec) -> RunSpec:
-        both = both_steps(run, first, second)
-        return replace(both, evaluation=Evaluation(fitted_error=None))
-
+    task = sizes.parity()
+    begun = sizes.start(task)
+    two, noisy = (after(begun, unwatched(run)) for run in (begun, smoothed(begun, task.k**-1.5)))
+    long = after(begun, forgetting(begun, 2 * second_rate(task)))
     return {
-        "network": trained(after(begun, of_two(begun))),
-        "two step": trained(after(begun, of_two(begun)), schedule=CLASSIFIER),
-        "network, noise in both steps": trained(after(begun, of_two(noisy))),
-        "one step, length of the second": trained(
-            after(begun, forgetting(begun, 2 * second)), schedule=CLASSIFIER
-        ),
+        "network": sizes.network(two),
+        "two step": sizes.classifier(two),
+        "network, noise in both steps": sizes.network(noisy),
+        "one step, length of the second": sizes.classifier(long),
     }
 
 
-ERROR = AtEnd("test_error")
 TABLES = "FL E.2, Tables 3, 4, 5"
-
-
-def against(top: str, bottom: str, measure: Measure = ERROR, **decision: Any) -> Rule:
-    """Compare two arms seed by seed."""
-    return Rule(measure, PairedBySeed(top, bottom), Median(), **decision)
-
-
 VARIED = Experiment(
     id="FL-9",
     title="Other dimensions, shares of classes and sample sizes, and what Table 1 leaves open",
     source="FL E.1.1, E.2, Figs. 9, 11, 13, Tables 3, 4, 5",
     scales={
         "smoke": settings(
-            d=40,
-            patterns=20,
-            k=5,
+            Sizes(
+                d=40, patterns=20, m=1_000, width=24, steps=40, batch_size=50, n_test=200, seeds=2
+            ),
             others=(30, 80),
-            m=1_000,
-            width=24,
-            steps=40,
-            batch_size=50,
-            n_test=200,
-            seeds=2,
             rounded=(300, 20),
             few=100,
             long=100,
         ),
         "laptop": settings(
-            d=500,
-            patterns=100,
-            k=5,
+            Sizes(m=10_000, width=60, steps=300, batch_size=200, n_test=2_000),
             others=(100, 2_000),
-            m=10_000,
-            width=60,
-            steps=300,
-            batch_size=200,
-            n_test=2_000,
-            seeds=12,
             rounded=(5_000, 600),
             few=500,
             long=1_000,
         ),
         "paper": settings(
-            d=500,
-            patterns=100,
-            k=5,
-            others=(100, 2_000),
-            m=50_000,
-            width=600,
-            steps=600,
-            batch_size=1_000,
-            n_test=10_000,
-            seeds=12,
-            rounded=(50_000, 600),
-            few=5_000,
-            long=3_000,
+            Sizes(), others=(100, 2_000), rounded=(50_000, 600), few=5_000, long=3_000
         ),
     },
     claims=(
@@ -294,7 +216,7 @@ VARIED = Experiment(
             "FL E.2.2, Table 4, Fig. 11",
             each(
                 BesideConstant(),
-                *under(SHARES[1], "tangent kernel", "random features"),
+                *under(NINE_TENTHS, "tangent kernel", "random features"),
                 above=1.0,
             ),
             "81.7 and 72.4 %, where a constant has 90; the kernel becomes less stable.",
@@ -373,7 +295,7 @@ VARIED = Experiment(
     ),
     figures={
         "dimensions": partial(settings_over_time, settings=DIMENSIONS),
-        "shares": partial(settings_over_time, settings=SHARES),
+        "shares": partial(settings_over_time, settings=tuple(SHARES)),
         "samples": partial(settings_over_time, settings=SAMPLES),
     },
     tables={"methods": methods_table},
