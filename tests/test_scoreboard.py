@@ -110,6 +110,22 @@ def test_the_record_with_most_runs_counts_and_records_come_before_stores() -> No
     )
 
 
+def test_a_record_without_anything_to_judge_counts_only_if_there_is_no_other() -> None:
+    """Of FE-5 (S): the larger record has no run at the λ that the claim compares."""
+    verdict = {"claim": "S", "estimate": 1.0, "low": None, "high": None}
+    empty = Written("FE-5", "larger", 20, {**verdict, "n": 0, "verdict": "undecided"})
+    stored = Written(
+        "FE-5", "store", 10, {**verdict, "n": 10, "verdict": "supported"}, recorded=False
+    )
+    both = [s for s in scores([EXPERIMENTS["FE-5"]], [empty, stored]) if s.claim == "S"]
+    alone = [s for s in scores([EXPERIMENTS["FE-5"]], [empty]) if s.claim == "S"]
+    kept = [s for s in FOUND if (s.experiment, s.claim) == ("FE-5", "S") and s.largest]
+
+    assert [(s.record, s.largest) for s in both] == [("store", True), ("larger", False)]
+    assert [(s.record, s.largest) for s in alone] == [("larger", True)]
+    assert [(s.word, s.n) for s in kept] == [("supported", 10)]
+
+
 def test_numbers_are_written_as_far_as_there_are_any() -> None:
     """An end that JSON cannot hold is infinite; without both ends there is no interval."""
     assert Score("HP-8", "N", "paper", "", "undecided", 0.103, 0.039, None).numbers == (

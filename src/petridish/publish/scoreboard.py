@@ -41,7 +41,8 @@ class Score:
         What the paper reports.
     largest : bool
         Whether it is the verdict that counts: of the record with most runs, or, where there is no
-        record, of the store's scale with most runs. Others are shown beside it.
+        record, of the store's scale with most runs; one in which there was nothing to judge counts
+        only if there is no other. Others are shown beside it.
     arm : bool
         Whether it is of a scale at which the claim is not of its kind: an arm of ours, which does
         not count.
@@ -119,11 +120,17 @@ class Written:
         """Return whether it is of a scale at which the claim is not of its kind."""
         return bool(self.verdict.get("kind", claim.kind) != claim.kind)
 
+    @property
+    def judged(self) -> bool:
+        """Whether any of its runs was one that the claim speaks of."""
+        return bool(self.verdict["n"])
+
 
 def scores(experiments: Iterable[Experiment], verdicts: Sequence[Written]) -> list[Score]:
     """Return every claim with each of its verdicts, in the order of the experiments.
 
-    Of a claim's verdicts the one that counts comes first: records before stores, most runs first.
+    Of a claim's verdicts the one that counts comes first: those with anything to judge, then records
+    before stores, then most runs.
     """
     found = []
     for experiment in experiments:
@@ -134,7 +141,12 @@ def scores(experiments: Iterable[Experiment], verdicts: Sequence[Written]) -> li
                 for each in verdicts
                 if (each.experiment, each.verdict["claim"]) == (experiment.id, claim.name)
             ]
-            of.sort(key=lambda each: (each.is_arm_of(claim), not each.recorded, -each.runs))
+            of.sort(
+                key=lambda each: (
+                    *(each.is_arm_of(claim), not each.judged),
+                    *(not each.recorded, -each.runs),
+                )
+            )
             if all(each.is_arm_of(claim) for each in of):  # as of its kind it is not judged
                 found.append(Score(*base, paper=claim.paper))
             found += [
@@ -196,8 +208,8 @@ def scoreboard_page(found: Sequence[Score], records: str) -> str:
     """Return the page as Markdown; `records` leads from it to the records."""
     parts = [
         "# Scoreboard\n",
-        "Every claim with its verdict in the record with most runs, which is the one that the "
-        "tables count; verdicts of further records, if there are any, stand below it. *paper* is "
+        "Every claim with its verdict in the record with most runs, of those with anything to judge, "
+        "which is the one that the tables count; verdicts of further records, if there are any, stand below it. *paper* is "
         "the paper's statement, no stronger and no weaker; *ours* is a form or a question of our "
         "own. A *check* is a statement that no run could contradict: it holds, fails or is open, "
         "and is never counted as supported. An *arm* is a verdict on a paper's claim at a scale "
