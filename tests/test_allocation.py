@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from petridish.errors import UserError
@@ -90,6 +90,32 @@ def test_whatever_the_outcomes_the_search_ends_where_success_begins(
     assert low is None or shares[low] < share
     assert high is None or shares[high] >= share
     assert (low, high) in zip((None, *SIZES), (*SIZES, None), strict=True)
+
+
+@given(success=st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=5, max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_a_search_goes_outward_until_both_sides_are_clear(success: list[list[bool]]) -> None:
+    """By brute force: beyond the same neighbours all seeds are made as far as was asked."""
+    near = FindThreshold("data.m", 0.5, first=2)
+    far = replace(near, outward=(0.2, 0.9))
+
+    def made(rule: FindThreshold) -> tuple[Any, dict[float, int]]:
+        search = rule.search(Sweep(BASE, {"data.m": SIZES, "seed": range(6)}, allocate=rule))
+        specs = simulate(search, lambda s: success[SIZES.index(int(s.data.m))][s.seed])
+        solved = {key: success[SIZES.index(int(s.data.m))][s.seed] for key, s in specs.items()}
+        (ends,) = search.thresholds(solved).values()
+        counts = [sum(s.data.m == m for s in specs.values()) for m in SIZES]
+        return ends, dict(zip(SIZES, counts, strict=True))
+
+    ends, counts = made(far)
+    assert ends == made(near)[0]
+    low, high = (None if end is None else SIZES.index(int(end)) for end in ends)
+    shares = np.mean(success, axis=1)
+    for start, step, clear in ((low, -1, shares <= 0.2), (high, 1, shares >= 0.9)):
+        place = start
+        while place is not None and 0 <= place < len(SIZES):
+            assert counts[SIZES[place]] == 6
+            place = None if clear[place] else place + step
 
 
 def test_what_was_found_is_said() -> None:
@@ -265,6 +291,11 @@ def test_it_says_what_it_assumes() -> None:
             "FindThreshold: first=0. Give a whole number of at least 1.",
         ),
         (
+            lambda: FindThreshold("data.m", 0.5, outward=(0.5, 0.9)),
+            "FindThreshold: outward=(0.5, 0.9). Give two shares from 0 to 1, the first below "
+            "success=0.5, the second not below it.",
+        ),
+        (
             lambda: AtHalf(1.0),
             "AtHalf: level=1.0. Give a probability between 0 and 1.",
         ),
@@ -274,7 +305,7 @@ def test_it_says_what_it_assumes() -> None:
             "('task.n',), 3, restart) already. Leave --adaptive out.",
         ),
     ],
-    ids=["axis", "others", "both", "order", "success", "first", "level", "twice"],
+    ids=["axis", "others", "both", "order", "success", "first", "outward", "level", "twice"],
 )
 def test_what_cannot_be_searched(make: Any, message: str) -> None:
     """One sentence each."""

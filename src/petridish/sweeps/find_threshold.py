@@ -34,6 +34,10 @@ class FindThreshold(Allocates):
     size with which 80 % of the seeds succeed, for each n, each seed with as many restarts as the
     sweep has.
 
+    Two neighbours leave the threshold open where success rises slowly: 16 of 20 above it may be
+    less than 80 %. With ``outward=(0.6, 0.95)`` further values get all of their seeds, downward
+    until at most 60 % succeed and upward until at least 95 % do.
+
     Attributes
     ----------
     along : str
@@ -46,6 +50,8 @@ class FindThreshold(Allocates):
         Seeds that judge a value on the way.
     until_solved : str, optional
         The axis whose values are tried one after another until one succeeds.
+    outward : (float, float), optional
+        Shares below and above `success`, at which a search that has found its neighbours ends.
     """
 
     name: ClassVar[str] = "find_threshold"
@@ -55,6 +61,7 @@ class FindThreshold(Allocates):
     within: tuple[str, ...] = ()
     first: int = 4
     until_solved: str | None = None
+    outward: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         within = (self.within,) if isinstance(self.within, str) else tuple(self.within)
@@ -64,6 +71,14 @@ class FindThreshold(Allocates):
             raise UserError(
                 f"FindThreshold: success={self.success}. Give a share above 0 and at most 1."
             )
+        if self.outward is not None:
+            low, high = self.outward
+            object.__setattr__(self, "outward", (low, high))
+            if not 0 <= low < self.success <= high <= 1:
+                raise UserError(
+                    f"FindThreshold: outward=({low}, {high}). Give two shares from 0 to 1, the "
+                    f"first below success={self.success}, the second not below it."
+                )
 
     @property
     def assumes(self) -> tuple[str, ...]:
@@ -198,17 +213,36 @@ class _Bisection:
             elif not above:
                 low, high = high, high + 1
             else:
-                return low, high
+                return (low, high) if self._ended_outward(low, high) else None
+
+    def _ended_outward(self, low: int, high: int) -> bool:
+        """Return whether the values beyond the neighbours are known as far as the rule asks."""
+        if self.rule.outward is None:
+            return True
+        few, many = self.rule.outward
+        sides = (
+            (range(low, -1, -1), lambda share: share <= few + 1e-9),
+            (range(high, len(self.cells)), lambda share: share >= many - 1e-9),
+        )
+        ends = []
+        for places, far_enough in sides:  # both, so that they are made at once
+            shares = map(self._share, places)
+            last = next((s for s in shares if s is None or far_enough(s)), 0.0)
+            ends.append(last is not None)
+        return all(ends)
 
     def _succeeds(self, place: int, seeds: int | None) -> bool | None:
         """Return whether enough of the first seeds of a value succeed, or of all."""
         if not 0 <= place < len(self.cells):
             return place >= 0
+        share = self._share(place, seeds)
+        return None if share is None else share >= self.rule.success - 1e-9
+
+    def _share(self, place: int, seeds: int | None = None) -> float | None:
+        """Return the share of the first seeds of a value that succeed, or of all; None: missing."""
         trials = self.cells[place][1][:seeds]
         ended = [self._ended(trial) for trial in trials]
-        if None in ended:
-            return None
-        return sum(map(bool, ended)) >= self.rule.success * len(trials) - 1e-9
+        return None if None in ended else sum(map(bool, ended)) / len(trials)
 
     def _ended(self, trial: Trial) -> bool | None:
         """Return whether a trial succeeds; without an order, all of its runs are wanted at once."""
