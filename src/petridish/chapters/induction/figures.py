@@ -44,7 +44,7 @@ def settings_of(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     """Return the runs of each arm under its name, at most `MOST_ROWS`; of all without arms."""
     import polars as pl
 
-    names = arm_names(table)
+    names = sorted(arm_names(table))  # in a store arms are in the order in which they ended
     if not names:
         return [(runs_made(table), table)]
     arms = [(name, table.filter(pl.col("arms").list.contains(name))) for name in names]
@@ -108,11 +108,11 @@ def line(panel: Any, run: dict[str, Any], name: str, colour: str) -> None:
 
 
 def legend(panel: Any, entries: list[tuple[str, str]]) -> None:
-    """Name colours in the upper right corner."""
+    """Name colours where a panel is emptiest."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], color=colour, label=label) for label, colour in entries]
-    panel.legend(handles=lines, frameon=False, fontsize=8, loc="upper right")
+    panel.legend(handles=lines, frameon=False, fontsize=8, loc="best")
 
 
 @reads("curve.step", *(f"array.{name}" for name in MAPS))
