@@ -33,10 +33,10 @@ def scoreboard(
     """Print every claim with its verdicts in records and store.
 
     The verdict that counts comes first: that of the record with most runs, or, without a record, of
-    the stored scale with most runs; one in which there was nothing to judge comes last. What else a claim has is printed below it, as «also». The
-    paper's claims and ours are counted apart; a check, which no run could contradict, holds, fails
-    or is open, and is never counted as supported. Of an experiment of which --set chose some of
-    the settings, claims are not judged.
+    the stored scale with most runs; one in which there was nothing to judge comes last. What else a
+    claim has is printed below it, as «also». The paper's claims and ours are counted apart; a
+    check, which no run could contradict, holds, fails or is open, and is never counted as
+    supported. Of an experiment of which --set chose some of the settings, claims are not judged.
     """
     from petridish.chapters import EXPERIMENTS
     from petridish.publish.scoreboard import COUNTED, counts, recorded, scores

@@ -129,8 +129,8 @@ class Written:
 def scores(experiments: Iterable[Experiment], verdicts: Sequence[Written]) -> list[Score]:
     """Return every claim with each of its verdicts, in the order of the experiments.
 
-    Of a claim's verdicts the one that counts comes first: those with anything to judge, then records
-    before stores, then most runs.
+    Of a claim's verdicts the one that counts comes first: those with anything to judge, then
+    records before stores, then most runs.
     """
     found = []
     for experiment in experiments:
@@ -208,13 +208,14 @@ def scoreboard_page(found: Sequence[Score], records: str) -> str:
     """Return the page as Markdown; `records` leads from it to the records."""
     parts = [
         "# Scoreboard\n",
-        "Every claim with its verdict in the record with most runs, of those with anything to judge, "
-        "which is the one that the tables count; verdicts of further records, if there are any, stand below it. *paper* is "
-        "the paper's statement, no stronger and no weaker; *ours* is a form or a question of our "
-        "own. A *check* is a statement that no run could contradict: it holds, fails or is open, "
-        "and is never counted as supported. An *arm* is a verdict on a paper's claim at a scale "
-        "without the paper's recipe, grid or theorem: it stands below and does not count. "
-        "*No record*: none is kept; tables of runs without one are on the pages of results.\n",
+        "Every claim with its verdict in the record with most runs, of those with anything to "
+        "judge, which is the one that the tables count; verdicts of further records, if there are "
+        "any, stand below it. *paper* is the paper's statement, no stronger and no weaker; *ours* "
+        "is a form or a question of our own. A *check* is a statement that no run could "
+        "contradict: it holds, fails or is open, and is never counted as supported. An *arm* is a "
+        "verdict on a paper's claim at a scale without the paper's recipe, grid or theorem: it "
+        "stands below and does not count. *No record*: none is kept; tables of runs without one "
+        "are on the pages of results.\n",
         table(CLAIMS_HEAD, counts(found, ("paper", "ours"))),
         table(CHECKS_HEAD, counts(found, ("check",))),
     ]
