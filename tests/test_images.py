@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
-from petridish.errors import UserError
+from petridish.errors import UserError, first_line
 from petridish.tasks import Images, Injected, find_images
 from petridish.tasks.image_files import load_pictures
 from petridish.testing import check_task
@@ -123,13 +123,14 @@ def test_tiny_imagenet_as_it_is_distributed(tmp_path: Path, arrays: Arrays) -> N
         path.mkdir(parents=True, exist_ok=True)
         Image.fromarray(x).save(path / f"{at}.png")
     np.savez(tmp_path / "tiny.npz", **arrays)
-    (place / "val" / "val_annotations.txt").write_text("val_0.png\tn4\n")
-    with pytest.raises(UserError) as refused:
-        find_images(place.name, folder=tmp_path)
-    assert str(refused.value) == (
-        f"{place}/val/val_annotations.txt: line 1 is 'val_0.png\\tn4'. Give the name of a file in "
-        "val/images and its class, one of the folders of train."
-    )
+    for content, line in ((b"val_0.png\tn4\n", "val_0.png\tn4"), (b"\xff a\n", "\ufffd a")):
+        (place / "val" / "val_annotations.txt").write_bytes(content)
+        with pytest.raises(UserError) as refused:
+            find_images(place.name, folder=tmp_path)
+        assert str(refused.value) == (
+            f"{place}/val/val_annotations.txt: line 1 is {line!r}. Give the name of a file in "
+            "val/images and its class, one of the folders of train."
+        )
     (place / "val" / "val_annotations.txt").write_text("".join(lines))
     theirs = find_images(place.name, folder=tmp_path)
     ours = load_pictures("tiny", tmp_path, None)
@@ -292,37 +293,74 @@ def test_files_that_are_not_what_they_say(
     assert str(refused.value) == message.format(path=path)
 
 
-def test_files_that_cannot_be_read(folder: Path) -> None:
-    """A text called .npz; no file; a folder of a class with no images; a damaged image."""
+def refusal(name: str) -> str:
+    """Return the sentence with which a set of images is refused."""
+    with pytest.raises(UserError) as refused:
+        find_images(name)
+    return str(refused.value)
+
+
+def test_files_that_cannot_be_read(
+    folder: Path, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an archive, half of one, a damaged one; no file, no folder; no images, or a damaged."""
     path = folder / "images" / "tiny.npz"
-    path.write_text("not an archive")
-    with pytest.raises(UserError) as refused:
-        find_images("tiny")
-    assert str(refused.value) == (
-        f"{path} cannot be read as NumPy's .npz (it is no zip archive). Give a whole file with the "
-        "arrays x_train, y_train, x_test and y_test."
+    np.savez(path, **arrays)
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[whole.index(b"NUMPY") + 200] ^= 1  # a pixel
+    for content, why in (
+        (b"not an archive", "it is no zip archive"),
+        (whole[: len(whole) // 2], "it is no zip archive"),
+        (bytes(damaged), "Bad CRC-32 for file 'x_train.npy'"),
+    ):
+        path.write_bytes(content)
+        assert refusal("tiny") == (
+            f"{path} cannot be read as NumPy's .npz ({why}). Give a whole file with the arrays "
+            "x_train, y_train, x_test and y_test."
+        )
+    advice = (
+        "Let PETRIDISH_DATA (or --data) name a directory that holds nothing.npz or a folder "
+        "nothing with train and test images; 'digits' comes with scikit-learn."
     )
-    with pytest.raises(UserError) as refused:
-        find_images("nothing")
-    assert str(refused.value) == (
-        f"There are no images called 'nothing' in {folder}. Let PETRIDISH_DATA (or --data) name a "
-        "directory that holds nothing.npz or a folder nothing with train and test images; 'digits' "
-        "comes with scikit-learn."
-    )
+    assert refusal("nothing") == f"There are no images called 'nothing' in {folder}. {advice}"
     (folder / "some" / "train" / "cat").mkdir(parents=True)
-    with pytest.raises(UserError) as refused:
-        find_images("some")
-    assert str(refused.value) == (
+    assert refusal("some") == (
         f"{folder}/some has no images of the part train. Give PNG or JPEG files in "
         "some/train/CLASS, one folder per class."
     )
-    (folder / "some" / "train" / "cat" / "a.png").write_text("no image")
-    with pytest.raises(UserError, match=r"a\.png is no image that can be read"):
-        find_images("some")
+    picture = folder / "some" / "train" / "cat" / "a.png"
+    picture.write_text("no image")
+    assert refusal("some") == (
+        f"{picture} is no image that can be read ({unreadable(Image.open, picture)}). Mend it or "
+        "leave it out."
+    )
     (folder / "svhn").mkdir()
-    (folder / "svhn" / "train_32x32.mat").write_text("no mat")
-    with pytest.raises(UserError, match=r"train_32x32\.mat cannot be read as a file of SVHN"):
-        find_images("svhn")
+    file = folder / "svhn" / "train_32x32.mat"
+    for content in (b"no mat", b"", b"x" * 200):
+        file.write_bytes(content)
+        assert refusal("svhn") == (
+            f"{file} cannot be read as a file of SVHN ({unreadable(loadmat, file)}). Give its two "
+            ".mat files, with X (height, width, channel, row) and y."
+        )
+    monkeypatch.delenv("PETRIDISH_DATA")
+    assert refusal("nothing") == (
+        f"There are no images called 'nothing': PETRIDISH_DATA is not set. {advice}"
+    )
+
+
+def unreadable(read: Callable[[Path], Any], path: Path) -> str:
+    """Return the first line of what a library says of a file."""
+    with pytest.raises(Exception) as said:  # noqa: PT011 - whatever it raises
+        read(path)
+    return first_line(said.value)
+
+
+def test_what_a_library_says_in_one_line() -> None:
+    """The first line, without its full stop and at most 120 characters long; else the name."""
+    assert first_line(ValueError("It is broken.\nCall 123.")) == "It is broken"
+    assert first_line(MemoryError()) == "MemoryError"
+    assert len(first_line(ValueError("a word " * 100))) <= 120
 
 
 def test_what_is_no_set_of_images() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from numbers import Integral
+from textwrap import shorten
 
 
 class UserError(ValueError):
@@ -38,6 +39,12 @@ def check_one_of(owner: str, known: tuple[str, ...], **values: object) -> None:
         if value not in known:
             given = f"{owner}: {name}={value!r}"
             raise UserError(f"{given}. Give {' or '.join(map(repr, known))}.")
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says of a failure; its name if it says nothing."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return shorten(lines[0].rstrip(". "), 120, placeholder=" …")  # some quote the whole file
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

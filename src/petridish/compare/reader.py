@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from petridish.errors import UserError
+from petridish.errors import UserError, first_line
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
 """What counts as no value in a CSV file, in columns of text too."""
@@ -66,7 +66,7 @@ def _read_parquet(path: Path) -> pl.DataFrame:
         frame = pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise UserError(
-            f"{path} cannot be read as Parquet: {_first_line(error)}. Write the file anew."
+            f"{path} cannot be read as Parquet: {first_line(error)}. Write the file anew."
         ) from error
     return _named(frame, frame.columns, path)
 
@@ -160,11 +160,7 @@ def _not_a_table(path: Path, separator: str, error: Exception) -> str:
         )
     if text.count('"') % 2:
         return f"{path} is not a table: a quote is opened and never closed. Close or remove it."
-    return f"{path} is not a table: {_first_line(error)}. Give a CSV or Parquet file."
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(". ")
+    return f"{path} is not a table: {first_line(error)}. Give a CSV or Parquet file."
 
 
 def _named(frame: pl.DataFrame, names: list[str], path: Path) -> pl.DataFrame:

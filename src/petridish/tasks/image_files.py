@@ -26,7 +26,7 @@ from zipfile import is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError
+from petridish.errors import UserError, first_line
 from petridish.tasks.table_files import DATA_VARIABLE
 
 Pixels = NDArray[np.uint8]
@@ -67,9 +67,9 @@ def load_pictures(dataset: str, folder: Path | None, only: tuple[int, ...] | Non
     if place is None:
         if dataset == BUNDLED:
             return _read_bundled(only)
-        looked = " or ".join(map(str, _places(folder))) or f"no folder ({DATA_VARIABLE} is not set)"
+        looked = [f" in {place}" for place in _places(folder)] or [f": {DATA_VARIABLE} is not set"]
         raise UserError(
-            f"There are no images called {dataset!r} in {looked}. Let {DATA_VARIABLE} (or --data) "
+            f"There are no images called {dataset!r}{looked[0]}. Let {DATA_VARIABLE} (or --data) "
             f"name a directory that holds {dataset}.npz or a folder {dataset} with train and test "
             f"images; {BUNDLED!r} comes with scikit-learn."
         )
@@ -120,11 +120,12 @@ def _read_bundled(only: tuple[int, ...] | None) -> Pictures:
 
 def _of_npz(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: NumPy leaves a damaged archive open.
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             found = {name: file[name] for name in file}
-    except (OSError, ValueError, EOFError, AttributeError) as error:  # the last of a bare array
+    except Exception as error:  # a damaged archive may raise anything, as a bare array does
         # NumPy takes what is no archive for a pickle, and advises loading it.
-        why = str(error).splitlines()[0] if is_zipfile(path) else "it is no zip archive"
+        why = first_line(error) if is_zipfile(path) else "it is no zip archive"
         raise UserError(
             f"{path} cannot be read as NumPy's .npz ({why}). Give a whole file with the arrays "
             "x_train, y_train, x_test and y_test."
@@ -139,7 +140,6 @@ def _of_npz(path: Path) -> dict[str, NDArray[Any]]:
 
 def _of_mat(place: Path) -> dict[str, NDArray[Any]]:
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     found: dict[str, NDArray[Any]] = {}
     for part in PARTS:
@@ -148,10 +148,10 @@ def _of_mat(place: Path) -> dict[str, NDArray[Any]]:
             file = loadmat(path)
             found[f"x_{part}"] = np.moveaxis(file["X"], 3, 0)  # it has the row last
             found[f"y_{part}"] = file["y"].ravel() % 10
-        except (OSError, ValueError, KeyError, NotImplementedError, MatReadError) as error:
+        except Exception as error:  # a damaged file may raise anything
             raise UserError(
-                f"{path} cannot be read as a file of SVHN ({str(error).splitlines()[0]}). Give its "
-                "two .mat files, with X (height, width, channel, row) and y."
+                f"{path} cannot be read as a file of SVHN ({first_line(error)}). Give its two .mat "
+                "files, with X (height, width, channel, row) and y."
             ) from error
     return found
 
@@ -182,10 +182,10 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
             try:
                 with Image.open(path) as picture:
                     pictures.append(np.asarray(picture.convert("RGB")))
-            except OSError as error:
+            except Exception as error:  # a damaged file may raise anything
                 raise UserError(
-                    f"{path} is no image that can be read ({str(error).splitlines()[0]}). Mend it "
-                    "or leave it out."
+                    f"{path} is no image that can be read ({first_line(error)}). Mend it or leave "
+                    "it out."
                 ) from error
         sizes = {picture.shape for picture in pictures}
         if len(sizes) > 1:
@@ -201,7 +201,8 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
 def _annotated(annotations: Path, names: list[str]) -> list[tuple[int, Path]]:
     """Return the class and the file of every line of Tiny ImageNet's list."""
     found = []
-    for number, line in enumerate(annotations.read_text("utf-8").splitlines(), 1):
+    text = annotations.read_text("utf-8", errors="replace")  # what is no text is no class either
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if len(words) < 2 or words[1] not in names:
             raise UserError(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.errors import UserError, nearest
+from petridish.errors import UserError, first_line, nearest
 from petridish.tasks.benchmark_tables import BENCHMARK
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> Content:  # the stamp notices a
         table = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise UserError(
-            f"{path} cannot be read as Parquet ({str(error).splitlines()[0]}). Give a whole "
-            "Parquet file."
+            f"{path} cannot be read as Parquet ({first_line(error)}). Give a whole Parquet file."
         ) from error
     return checked_content(str(path), *_columns(table, path))
 
