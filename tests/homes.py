@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from petridish.chapters import EXPERIMENTS
+from petridish.chapters.features.rules import OfGroups
 from petridish.chapters.hidden.rules.output_bias import InArm
 from petridish.experiment import Experiment
 from petridish.rules import Rule
@@ -22,7 +23,7 @@ TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)+")
 
 def home(value: object) -> str:
     """Return the module of a rule or figure; of a declared rule, that of its measure."""
-    if isinstance(value, InArm):
+    if isinstance(value, InArm | OfGroups):
         value = value.rule
     if isinstance(value, Rule):
         return type(value.measure).__module__

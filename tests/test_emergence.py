@@ -20,7 +20,6 @@ from petridish.chapters.features.exact_rules import (
     NoNeuronBeats,
     dense_ratio,
 )
-from petridish.chapters.features.experiments import BEYOND, GROUPS
 from petridish.chapters.features.feature_rules import (
     EveryFeature,
     FeatureNorms,
@@ -28,6 +27,7 @@ from petridish.chapters.features.feature_rules import (
     NearUniform,
     OrderedByDimension,
 )
+from petridish.chapters.features.groups import BEYOND, GROUPS
 from petridish.chapters.features.neurons import (
     ONE_FEATURE,
     dimensions,
@@ -36,6 +36,7 @@ from petridish.chapters.features.neurons import (
 )
 from petridish.chapters.features.rules import (
     NeuronsShare,
+    OfGroups,
     OnTheMargin,
     PowerNear,
     ReachesMargin,
@@ -342,6 +343,29 @@ def test_counts_of_representations_follow_the_dimension() -> None:
     assert OrderedByDimension().judge(table_of(*ADDITION), LEVEL).remark == (
         "none of these runs is on a group with representations of several dimensions"
     )
+
+
+def test_what_is_said_of_a_group_with_few_runs_leaves_the_others_judged() -> None:
+    """One network on S3 leaves «on S3» undecided; what is said of S4 is decided, by S4 alone."""
+    few = row(group_network(find_group("S3")), group="S3", seed=0)
+    table, rule = table_of(*GROUP, few), OrderedByDimension()
+    apart = {
+        "both": rule.judge(table, LEVEL),
+        "S3": OfGroups(rule, only=("S3",)).judge(table, LEVEL),
+        "others": OfGroups(rule, but=("S3",)).judge(table, LEVEL),
+    }
+
+    assert [(f.judgement, f.n) for f in apart.values()] == [
+        (UNDECIDED, 4),
+        (UNDECIDED, 1),
+        (SUPPORTED, 3),
+    ]
+    assert apart["S3"].remark.endswith(", 1 of 3 runs")
+    assert apart["others"] == rule.judge(table_of(*GROUP), LEVEL)
+    nowhere = OfGroups(rule, only=("S5",)).judge(table, LEVEL)
+    assert (nowhere.n, nowhere.remark) == (0, "none of these runs is on S5")
+    alone = OfGroups(rule, but=("S4",)).judge(table_of(*GROUP), LEVEL)
+    assert (alone.n, alone.remark) == (0, "none of these runs is on another group than S4")
 
 
 @pytest.mark.parametrize(("p", "frequencies"), [(7, 3), (6, 3), (8, 4)])

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from petridish.chapters.features.experiments import (
-    ADDITION,
-    BEYOND,
-    CONSTRUCTIONS,
-    GROUPS,
-    PARITY,
-)
+from petridish.chapters.features.experiments import ADDITION, CONSTRUCTIONS, PARITY
+from petridish.chapters.features.groups import BEYOND, GROUPS
 from petridish.chapters.hidden.experiments import convergence_times as hidden_times
 from petridish.chapters.hidden.experiments import findings as hidden_findings
 from petridish.chapters.hidden.experiments import space as hidden_space

@@ -1,8 +1,6 @@
-"""TH Ch. 7: features that emerge because they maximise a margin (FE-1 … FE-5)."""
+"""TH Ch. 7: features that emerge because they maximise a margin (FE-1, FE-2, FE-4)."""
 
 from __future__ import annotations
-
-import math
 
 from petridish.chapters.features.exact_rules import (
     ConstructionsAttain,
@@ -12,9 +10,7 @@ from petridish.chapters.features.exact_rules import (
 from petridish.chapters.features.feature_rules import (
     EveryFeature,
     FeatureNorms,
-    LeavesOut,
     NearUniform,
-    OrderedByDimension,
 )
 from petridish.chapters.features.figures import (
     constructions,
@@ -24,7 +20,6 @@ from petridish.chapters.features.figures import (
     parity_neurons,
     phase_relation,
     power_histograms,
-    representations,
 )
 from petridish.chapters.features.rules import (
     NeuronsShare,
@@ -34,26 +29,19 @@ from petridish.chapters.features.rules import (
     TrainedBeatDense,
 )
 from petridish.chapters.features.summaries import (
-    conditions,
     feature_table,
     margin_table,
     neuron_table,
 )
 from petridish.chapters.features.trainings import (
     addition,
-    exponents,
-    five,
-    group,
     moduli,
     parity,
-    strengths,
 )
 from petridish.experiment import Experiment
-from petridish.rules import Claim, LastOf, Mean, PairedBySeed, Rule
-from petridish.sweeps import joined
+from petridish.rules import Claim
 
 ON_THE_MARGIN = "All points are on the margin for any maximum margin solution."
-STRENGTH, EXPONENT = "training.penalty.strength", "training.penalty.exponent"
 TABLES = {"margins": margin_table, "features": feature_table, "neurons": neuron_table}
 
 ADDITION = Experiment(
@@ -206,82 +194,6 @@ PARITY = Experiment(
     tables={"margins": margin_table, "neurons": neuron_table},
 )
 
-COVERED = ("smoke", "laptop", "paper")
-"""Of D5, Q8, A4 and Z2xZ4, the scale «others», Theorem 7.9 covers D5 alone."""
-GROUPS = Experiment(
-    id="FE-3",
-    title="Finite groups: every neuron lies in one representation",
-    source="TH §7.6, Fig. 7.6, D.2, D.3",
-    scales={
-        "smoke": group("S3", 30, seeds=2, steps=3_000, every=100),
-        "laptop": joined([group("S3", 30, seeds=5), group("S4", 200, seeds=5)]),
-        "others": joined(
-            group(name, width, seeds=5)
-            for name, width in (("D5", 100), ("Q8", 100), ("A4", 120), ("Z2xZ4", 60))
-        ),
-        "paper": joined(
-            [group("S3", 30, seeds=5), group("S4", 200, seeds=5), five("S5", 2_000, seeds=3)]
-        ),
-    },
-    claims=(
-        Claim(
-            "M",
-            "The normalised L_{2,3} margin approaches γ*.",
-            "TH Theorem 7.9, Fig. 7.6, D.2, D.3",
-            ReachesMargin(),
-            "The margin approaches the theoretical maximum, 2/(3√(3|G|)) / Σ d^2.5.",
-            kind="paper",
-            judged_at=COVERED,
-        ),
-        Claim(
-            "F",
-            "Every neuron lies in one representation.",
-            "TH Theorem 7.9, Fig. 7.6d",
-            NeuronsShare("one feature", by="number"),
-            "Towards the end all neurons are concentrated in a single representation.",
-            kind="paper",
-            judged_at=COVERED,
-        ),
-        Claim(
-            "A",
-            "Every representation that a maximum margin needs has a neuron.",
-            "TH Theorem 7.9",
-            EveryFeature(),
-            "At least one neuron for each representation but the trivial one.",
-            kind="paper",
-            judged_at=COVERED,
-        ),
-        Claim(
-            "N",
-            "Every such representation has at least a tenth of its share of the norm.",
-            "TH Theorem 7.9",
-            FeatureNorms(),
-            "At least one neuron for each representation but the trivial one.",
-            kind="ours",
-        ),
-        Claim(
-            "O",
-            "Representations of higher dimension have more neurons.",
-            "TH Fig. 7.6b, D.2b, D.3b",
-            OrderedByDimension(),
-            "Higher dimensional representations have more neurons.",
-            kind="paper",
-            judged_at=COVERED,
-        ),
-        Claim(
-            "L",
-            "Every input comes to be on the margin.",
-            "TH Lemma 7.6",
-            OnTheMargin(),
-            ON_THE_MARGIN,
-            kind="ours",
-        ),
-    ),
-    figures={"representations": representations, "margin": margin_curves},
-    tables=TABLES,
-    before=conditions,
-)
-
 EXACT = (3, 5, 7, 11, 23, 71)
 PARITIES = ((3, 1), (5, 2), (6, 3), (10, 4), (8, 5))
 CONSTRUCTIONS = Experiment(
@@ -341,59 +253,4 @@ CONSTRUCTIONS = Experiment(
     ),
     figures={"constructions": constructions, "margin": margin_curves},
     tables=TABLES,
-)
-
-BEYOND = Experiment(
-    id="FE-5",
-    title="Beyond the paper's settings: a representation that stays empty, the penalty",
-    source="TH §7.3, §7.6.2, §D.9.2",
-    scales={
-        "smoke": joined(
-            [five("A5", 24, seeds=3, steps=50, every=25), exponents(seeds=3, steps=300)]
-        ),
-        "laptop": joined([five("A5", 472, seeds=3, steps=25_000, every=250), exponents(seeds=5)]),
-        "strengths": strengths(seeds=5),
-        "large": joined([five("A5", 472, seeds=3), exponents(seeds=5)]),  # S5's own steps
-    },
-    claims=(
-        Claim(
-            "E",
-            "A representation that no maximum margin needs stays empty: A5's of dimension 5.",
-            "TH §7.6.2, §D.9.2",
-            LeavesOut(),
-            "For general finite groups only a subset of representations are present in the "
-            "network.",
-            kind="ours",
-        ),
-        Claim(
-            "X",
-            "At the same λ and after the same steps, r = 1 in λ ‖θ‖^r leaves a larger margin than "
-            "r = 3, as at the minimum of the loss.",
-            "TH §7.3, Theorem 7.1",
-            Rule(
-                LastOf("normalised_margin", diverged=-math.inf),
-                PairedBySeed(1.0, 3.0, along=EXPONENT),
-                Mean(),
-                above=0.0,
-            ),
-            "A fixed r > 0.",
-            kind="ours",
-        ),
-        Claim(
-            "S",
-            "On S3 a λ of 10^-7 leaves a larger margin than one of 10^-6 after the same steps.",
-            "TH Theorem 7.1",
-            Rule(
-                LastOf("normalised_margin", diverged=math.nan),
-                PairedBySeed(1e-7, 1e-6, along=STRENGTH, only={EXPONENT: 3}),
-                Mean(),
-                above=0.0,
-            ),
-            "As λ → 0 the normalised margin of the minimisers of the loss converges to γ*.",
-            kind="ours",
-        ),
-    ),
-    figures={"representations": representations, "margin": margin_curves},
-    tables=TABLES,
-    before=conditions,
 )

@@ -20,7 +20,10 @@ from petridish.chapters.features.neurons import (
 )
 from petridish.chapters.features.stored_networks import NO_WEIGHTS, READ, cells, networks
 from petridish.rules.claims import Finding, Judgement, Reads, blind_within, nothing, remarks
+from petridish.rules.specs import where
 from petridish.statistics.intervals import student_half_width
+from petridish.tasks import GroupProduct
+from petridish.training import RunSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,6 +138,41 @@ class AboveBound(OnEveryTask):
     def ends(self) -> tuple[float, float]:
         """The bound, and nothing above."""
         return self.bound, math.inf
+
+
+@dataclass(frozen=True)
+class OfGroups(Reads):
+    """Judge the networks on some groups alone, by a rule.
+
+    What is said of a group that has too few runs is then undecided, and what is said of the others
+    is judged.
+
+    Attributes
+    ----------
+    rule : OnEveryTask
+        How they are judged.
+    only, but : tuple of str
+        Names of groups: of those that count, if any are given, and of those that do not.
+    """
+
+    rule: OnEveryTask
+    only: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+
+    columns: ClassVar[tuple[str, ...]] = READ
+
+    def judge(self, table: pl.DataFrame, level: float) -> Finding:
+        """Judge from the runs on these groups."""
+
+        def counts(spec: RunSpec) -> bool:
+            name = spec.task.group if isinstance(spec.task, GroupProduct) else None
+            return name not in self.but and (not self.only or name in self.only)
+
+        kept = where(table, counts)
+        if kept.is_empty():
+            asked = ", ".join(self.only) or f"another group than {', '.join(self.but)}"
+            return nothing(self.rule.quantity, f"none of these runs is on {asked}")
+        return self.rule.judge(kept, level)
 
 
 @dataclass(frozen=True)
