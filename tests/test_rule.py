@@ -34,8 +34,9 @@ from petridish.rules import (
     TimeTo,
     Trend,
 )
+from petridish.rules.laid_out import medians_text
 from petridish.statistics.estimators import Estimate
-from petridish.statistics.known import exactly, kendall_trend
+from petridish.statistics.known import Known, exactly, kendall_trend
 from tests.rule_worlds import most_wrong
 
 INF, NAN = math.inf, math.nan
@@ -151,6 +152,28 @@ def test_a_trend_is_taken_seed_by_seed(values: dict[tuple[str, int, int], float]
             tau = kendall_trend(exactly(np.array(column)[:, None])).low[0]
             wanted += [] if math.isnan(tau) else [float(tau)]
         assert numbers(group) == [wanted]
+
+
+def test_a_trend_says_the_medians_that_its_sign_hides() -> None:
+    """5, 6 and 1 have the τ −⅓ of a fall, though they rise at first; of two values τ says all."""
+    values = {
+        (init, width, seed): float(level + seed)
+        for init in "ab"
+        for width, level in ((1, 5), (2, 6), (3, 1))
+        for seed in range(3)
+    }
+    rule = Rule(VALUE, Trend("model.width", within=("init",)), Median(), below=0.0)
+    finding = rule.judge(table_of(values), 0.5)
+    alone = Rule(VALUE, Trend("model.width", only={"init": "a"}), Median(), below=0.0)
+    two = table_of({place: value for place, value in values.items() if place[1] != 2})
+
+    assert finding.estimate == pytest.approx(-1 / 3)
+    assert finding.remark.endswith(" (medians 6, 7, 2)")
+    assert finding.remark.count("(medians 6, 7, 2)") == 2
+    assert alone.judge(table_of(values), 0.5).remark.endswith("medians 6, 7, 2")
+    assert "medians" not in rule.judge(two, 0.5).remark
+    censored = Known(np.array([[30.0, 50.0, 50.0]]), np.array([[30.0, np.inf, np.inf]]))
+    assert medians_text(censored) == "medians 50 to ∞"
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 9)), min_size=1))

@@ -23,12 +23,14 @@ class ValueGroup:
     """The values of one group, shape (side, seed).
 
     `runs` are behind them; `without` are runs of the group to which the measure does not apply.
+    `behind` is what the values alone do not show, in words.
     """
 
     name: str
     values: Known
     runs: int
     without: int = 0
+    behind: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,16 @@ def lay_out(
     at = [value for (value,) in sides] if along else []
     without = np.bincount(group[~counted], minlength=len(groups)).tolist()
     return LaidOut(names, at, Known(low, high), runs.reshape(shape), without)
+
+
+def medians_text(values: Known) -> str:
+    """Return the median over seeds of every side, in words, of values of shape (side, seed)."""
+    said = []
+    for low, high in zip(values.low, values.high, strict=True):
+        there = ~np.isnan(low)
+        ends = [f"{np.median(end[there]):.3g}" for end in (low, high)] if there.any() else ["–"]
+        said.append(" to ".join(dict.fromkeys(ends)).replace("inf", "∞"))
+    return f"medians {', '.join(said)}"
 
 
 def _text(value: Any) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from petridish.errors import UserError, nearest, require
 from petridish.rules.cells import as_tuple, having
-from petridish.rules.laid_out import LaidOut, ValueGroup, lay_out
+from petridish.rules.laid_out import LaidOut, ValueGroup, lay_out, medians_text
 from petridish.rules.measures import Measure, refuse_negative
 from petridish.rules.tuning import Best, tuned
 from petridish.statistics.known import difference, kendall_trend, quotient
@@ -266,7 +266,8 @@ class Trend(Layout):
     """How steadily a measure rises along a field, seed by seed, in every stratum `within`.
 
     The value of a seed is Kendall's τ over its runs: 1 where the measure rises at every step, −1
-    where it falls at every one. An order that censoring hides is not guessed.
+    where it falls at every one. An order that censoring hides is not guessed. One large step can
+    outweigh a small one the other way: along three values and more the medians are said too.
     """
 
     along: str
@@ -307,5 +308,6 @@ class Trend(Layout):
         for place, name in enumerate(laid.groups):
             tau = kendall_trend(laid.values[place])
             runs_of = int(laid.runs[place][:, tau.there].sum())
-            found.append(ValueGroup(name, tau[None, :], runs_of, laid.without[place]))
+            behind = medians_text(laid.values[place][:, tau.there]) if len(laid.sides) > 2 else ""
+            found.append(ValueGroup(name, tau[None, :], runs_of, laid.without[place], behind))
         return found

@@ -196,11 +196,13 @@ class Rule(Reads):
             parts += [] if found[chosen].missing else [blind_within(end, *of) for end in bounds]
         if len(groups) > 1:
             named = [
-                f"{group.name}: {estimate.text}"
+                f"{group.name}: {estimate.text}{f' ({group.behind})' if group.behind else ''}"
                 for group, estimate in zip(groups[:MOST_NAMED], found, strict=False)
             ]
             rest = [f"{len(groups) - MOST_NAMED} more"] if len(groups) > MOST_NAMED else []
             parts.append(", ".join([*named, *rest]))
+        else:
+            parts.append(groups[0].behind)
         values = sum(int(group.values.there.sum()) for group in groups)
         censored = sum(int((group.values.low < group.values.high).sum()) for group in groups)
         if censored:
