@@ -18,8 +18,9 @@ from petridish.models import ClsTransformer
 from petridish.rules import BestOf, Claim, Judgement, Median, Rule, Solved, Trend
 from petridish.statistics.thresholds import monotone, threshold
 from petridish.store import Store
+from petridish.sweeps import FindThreshold, Sweep
 from petridish.sweeps.allocation import simulate
-from petridish.training import Silent, load_engine, run_key
+from petridish.training import RunSpec, Silent, load_engine, run_key
 from tests.conftest import SmokeStore
 
 
@@ -48,6 +49,27 @@ def test_the_search_trains_about_a_quarter(table: pl.DataFrame) -> None:
     assert both["trials"].sum() == len(trials(table))
     assert both["runs"].sum() == len(table)
     assert (both["draws"] > 1).any()  # some first samples were explained by several ANDs
+
+
+def test_forty_trials_go_on_where_twenty_ended() -> None:
+    """The larger search has the runs of the smaller one, and goes outward to clear shares."""
+    small, large = (SAMPLES.sweep(scale).allocate for scale in ("laptop", "forty"))
+    assert isinstance(small, FindThreshold)
+    assert large == replace(small, outward=(0.6, 0.95))
+    asked = ["task.n=300", "data.m=46,51,56,62,68,75,84,100"]
+    twenty, forty = (SAMPLES.sweep(scale).narrowed(asked) for scale in ("laptop", "forty"))
+    shares = {46: 0.5, 51: 0.6, 56: 0.7, 62: 0.8, 68: 0.85, 75: 0.9, 84: 0.95, 100: 1.0}
+
+    def made(sweep: Sweep) -> dict[str, RunSpec]:
+        assert sweep.allocate is not None
+        search = sweep.allocate.search(sweep)
+        return simulate(search, lambda s: s.seed % 20 < 20 * shares[int(s.data.m)] - 1e-9)
+
+    few, many = made(twenty), made(forty)
+    assert set(few) < set(many)
+    # Their first seeds all succeed, so that both come up from the least m, to 62.
+    assert {s.data.m for s in few.values() if s.seed == 19} == {46, 51, 56, 62}
+    assert {s.data.m for s in many.values() if s.seed == 39} == {46, 51, 56, 62, 68, 75, 84}
 
 
 def test_the_verdict_counts_trials(table: pl.DataFrame) -> None:

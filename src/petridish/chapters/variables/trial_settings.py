@@ -70,14 +70,15 @@ def thresholds(
     rate: float = 1e-3,
     n_test: int = 10_000,
     least: int = 0,
+    outward: tuple[float, float] | None = None,
 ) -> Sweep:
     """Search, for every T, the least m with which 80 % of the trials succeed [TH A.3.1].
 
     A trial is a seed: its restarts share the support, the training and the held-out sample, and
     differ in their start and their dropout. Beyond T = 300 no m below `least` is tried: hardly any
-    sample so small is explained by one AND alone.
+    sample so small is explained by one AND alone. `outward` is `FindThreshold`'s.
     """
-    search = FindThreshold("data.m", 0.8, within=("task.n",), first=first, until_solved="restart")
+    search = FindThreshold("data.m", 0.8, ("task.n",), first, "restart", outward)
     how: dict[str, Any] = {"model": model, "steps": steps, "rate": rate, "n_test": n_test}
     runs = {"seed": range(seeds), "restart": range(restarts)}
     few = tuple(n for n in lengths if n <= 300)
