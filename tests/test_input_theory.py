@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from petridish.errors import UserError
 from petridish.tasks import Dictionary
@@ -237,3 +238,26 @@ def test_what_is_no_bound() -> None:
         with pytest.raises(UserError) as refused:
             call()
         assert str(refused.value) == message
+
+
+def largest_cosine(d: int, directions: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Return cosines and the distribution of the largest one of random directions of R^d."""
+    cosines = np.linspace(0, 1, 20_001)
+    return cosines, ((1 + beta.cdf(cosines**2, 0.5, (d - 1) / 2)) / 2) ** directions
+
+
+def test_table_4_has_the_random_features_of_another_dimension() -> None:
+    """The docs' numbers: 0.293 and 0.296 of 300 pairs of neurons are those of d = 100, not 500."""
+    found = {}
+    for d in (100, 500):
+        cosines, below = largest_cosine(d)
+        middle, weight = cosines[1:], np.diff(below) / (1 - below[0])
+        mean = float(middle @ weight)
+        found[d] = mean, float(np.sqrt((middle - mean) ** 2 @ weight))
+        beyond = float(1 - np.interp(0.293, cosines, below))
+        assert beyond == pytest.approx({100: 0.36, 500: 3e-9}[d], rel=0.2)
+    assert found[100] == pytest.approx((0.284, 0.036), abs=5e-4)
+    assert found[500] == pytest.approx((0.128, 0.017), abs=5e-4)
+    drawn = np.random.default_rng(0).standard_normal((200, 300, 100))
+    largest = (drawn[..., 0] / np.linalg.norm(drawn, axis=2)).max(axis=1)
+    assert largest.mean() == pytest.approx(0.284, abs=4 * 0.036 / np.sqrt(200))
