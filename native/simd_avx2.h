@@ -42,6 +42,8 @@ struct Floats {
         const __m256 is = _mm256_cmp_ps(value, _mm256_setzero_ps(), _CMP_GT_OQ);
         return {_mm256_blendv_ps(b.value, a.value, is)};
     }
+    // The largest whole number up to x.
+    Floats floor() const { return {_mm256_floor_ps(value)}; }
     void keep() { asm("" : "+x"(value)); }  // in a register, and unknown to the optimiser
 };
 

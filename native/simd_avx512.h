@@ -37,6 +37,10 @@ struct Floats {
     Floats pick(Floats a, Floats b) const {
         return {_mm512_mask_mov_ps(b.value, (__mmask16)positive(), a.value)};
     }
+    // The largest whole number up to x.
+    Floats floor() const {
+        return {_mm512_roundscale_ps(value, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+    }
     void keep() { asm("" : "+v"(value)); }  // in a register, and unknown to the optimiser
 };
 

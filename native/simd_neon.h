@@ -43,6 +43,8 @@ struct Floats {
     Floats pick(Floats a, Floats b) const {
         return {vbslq_f32(vcgtzq_f32(value), a.value, b.value)};
     }
+    // The largest whole number up to x.
+    Floats floor() const { return {vrndmq_f32(value)}; }
     void keep() { asm("" : "+w"(value)); }  // in a register, and unknown to the optimiser
 };
 

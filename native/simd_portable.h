@@ -8,9 +8,6 @@
 namespace petridish {
 namespace {
 
-using Float4 = float __attribute__((vector_size(16)));
-using Int4 = int32_t __attribute__((vector_size(16)));
-
 struct Floats {
     using Number = float;
     static constexpr int COUNT = 4;
@@ -42,6 +39,16 @@ struct Floats {
     Floats pick(Floats a, Floats b) const {
         const Int4 is = (Int4)(value > zero().value);
         return {(Float4)((is & (Int4)a.value) | (~is & (Int4)b.value))};
+    }
+    // The largest whole number up to x. From 2^23 on all are whole; no number stays none, and 0 keeps
+    // its sign.
+    Floats floor() const {
+        const Int4 small = (value < all(0x1p23f).value) & (value > all(-0x1p23f).value) &
+                           (value != zero().value);
+        const Float4 cut = __builtin_convertvector(
+            __builtin_convertvector((Float4)(small & (Int4)value), Int4), Float4);
+        const Float4 below = cut + __builtin_convertvector((Int4)(cut > value), Float4);
+        return {(Float4)((small & (Int4)below) | (~small & (Int4)value))};
     }
 #if defined(__x86_64__)
     void keep() { asm("" : "+x"(value)); }  // in a register, and unknown to the optimiser
