@@ -46,18 +46,27 @@ def slept() -> Any:
 
 
 class Watched:
-    """The largest memory of some processes, and the most tasks under way."""
+    """The largest memory of some processes, and their seconds of CPU."""
 
-    def __init__(self, scheduler: int) -> None:
+    def __init__(self, scheduler: int, workers: list[int]) -> None:
         self.processes = {"scheduler": psutil.Process(scheduler), "caller": psutil.Process()}
+        self.workers = [psutil.Process(each) for each in workers]
         self.began = self.now()
         self.most = dict(self.began)
+        self.cpu_began = self.cpu()
         self.over = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
     def now(self) -> dict[str, float]:
         """Return their megabytes."""
         return {name: each.memory_info().rss / 1e6 for name, each in self.processes.items()}
+
+    def cpu(self) -> dict[str, float]:
+        """Return the seconds of CPU of each, and of all workers."""
+        every = {**{name: [each] for name, each in self.processes.items()}, "workers": self.workers}
+        return {
+            name: sum(sum(each.cpu_times()[:2]) for each in some) for name, some in every.items()
+        }
 
     def _look(self) -> None:
         while not self.over.wait(0.5):
@@ -87,7 +96,7 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
     spec = replace(TINY, training=Training(steps=10_000))
     sweep = Sweep(spec, {"model.width": (8, 16, 32, 64), "seed": range(RUNS // 4)})
     with ProcessCluster(tmp_path / "cluster") as cluster:
-        scheduler = cluster.start_scheduler()
+        scheduler, workers = cluster.start_scheduler(), list[int]()
         for _ in range(-(-WORKERS // PER_PROCESS)):
             count = str(min(PER_PROCESS, WORKERS))
             where = (str(cluster.file), count, str(tmp_path))
@@ -97,14 +106,15 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
                 stdout=subprocess.DEVNULL,
             )
             cluster.processes.append(process)
+            workers.append(process.pid)
         client = cluster.client(WORKERS)
-        watched = Watched(scheduler.pid)
+        watched = Watched(scheduler.pid, workers)
         try:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Drive, "_submit", counted)
                 began = time.perf_counter()
                 summary = run_sweep(sweep, Store(tmp_path / "kept"), executor=Simulated(client))
-                ended = time.perf_counter()
+                ended, spent = time.perf_counter(), watched.cpu()
         finally:
             watched.over.set()
             client.close()
@@ -114,7 +124,10 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
         f"({RUNS * RUN_SECONDS / WORKERS:.0f} s if nothing else cost anything), "
         f"{len(sent) / (ended - first):.0f} tasks per second. Megabytes before and at most: "
         + ", ".join(f"{n} {watched.began[n]:.0f}, {watched.most[n]:.0f}" for n in watched.most)
+        + ". Seconds of CPU: "
+        + ", ".join(f"{name} {spent[name] - watched.cpu_began[name]:.0f}" for name in spent)
     )
     assert summary.done == RUNS
     assert max(sent) <= AHEAD * WORKERS
     assert watched.most["scheduler"] < watched.began["scheduler"] + 1000
+    assert watched.most["caller"] < watched.began["caller"] + 300 + 200e-6 * RUNS

@@ -168,7 +168,6 @@ def _short_runs(experiment: Experiment, sweep: Sweep) -> pl.DataFrame:
     from petridish.sweeps.placement import Placement
     from petridish.sweeps.progress import Progress
     from petridish.sweeps.runner import run_specs
-    from petridish.training import run_key
 
     specs = [
         replace(_few_steps(spec), seed=seed)
@@ -178,7 +177,7 @@ def _short_runs(experiment: Experiment, sweep: Sweep) -> pl.DataFrame:
     columns = experiment.columns_needed(sweep, "claims", "figures")
     with TemporaryDirectory() as folder:
         store, here = Store(Path(folder)), Placement("cpu", "auto", jobs=1)
-        run_specs({run_key(spec): spec for spec in specs}, store, here, Inline(), Progress())
+        run_specs(specs, store, here, Inline(), Progress())
         return store.read(columns=columns).table
 
 

@@ -27,6 +27,7 @@ from uuid import uuid4
 import polars as pl
 
 from petridish.errors import UserError
+from petridish.store.key_set import KeySet
 from petridish.store.schema import (
     FIXED,
     SEED,
@@ -63,8 +64,9 @@ class Store:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self.weights = WeightFiles(self.folder)
-        self._seen: set[Path] = set()  # shards whose keys are known
-        self._keys: set[str] = set()
+        self._known: set[Path] = set()  # shards whose keys are known
+        self._keys = KeySet()
+        self._seen: set[Path] = set()  # shards whose endings are known
         self._endings = pl.DataFrame(schema={"key": pl.String, "outcome": pl.String})
 
     def prepare(self) -> None:
@@ -165,12 +167,12 @@ class Store:
         if found:
             whole = pl.concat([self._endings, *found])
             self._endings = whole.unique("key", keep="first", maintain_order=True)
-            self._keys.update(self._endings["key"])
         return self._endings
 
-    def keys(self) -> set[str]:
+    def keys(self) -> KeySet:
         """Return the keys of all runs, reading only the shards that came since this was asked."""
-        self.endings()
+        for shard in self._fresh(self._known, {}):
+            self._keys.add(shard.columns("key")["key"])
         return self._keys
 
     def _fresh(self, seen: set[Path], problems: dict[Path, str]) -> Iterator[Shard]:

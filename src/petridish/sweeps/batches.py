@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from petridish.errors import UserError
 from petridish.models import FitsItself
 from petridish.sweeps.generations import with_parents
+from petridish.sweeps.planned import Planned
 from petridish.tasks import LimitsData
-from petridish.training import Data, Engine, RunSpec, choose_engine, load_engine, run_key
+from petridish.training import Data, Engine, RunSpec, choose_engine, load_engine
 from petridish.training.chains import with_weights
 from petridish.training.memory import IN_USE, check_memory, in_words, total_memory
 from petridish.values import refuse_gone
@@ -19,19 +19,21 @@ from petridish.values import refuse_gone
 MULTIPLICATIONS_A_SECOND = 1e10  # of one core, to weigh models that fit themselves
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """Runs that one call of one engine carries out."""
+    """Runs that one call of one engine carries out.
+
+    `cost` estimates the work if no run ends early, in multiplications.
+    """
 
     engine: str
-    specs: tuple[RunSpec, ...]
+    specs: Sequence[RunSpec]
     parents: bool = False  # others begin from them: their last weights are kept
     device: str = "cpu"
+    cost: float = field(init=False)
 
-    @cached_property
-    def cost(self) -> float:
-        """Estimate the work if no run ends early, in multiplications."""
-        return total_cost(self.specs)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cost", total_cost(self.specs))
 
 
 def cores() -> int:
@@ -61,6 +63,8 @@ def run_cost(spec: RunSpec) -> float:
 
 def total_cost(specs: Iterable[RunSpec]) -> float:
     """Return the sum of `run_cost` over runs; those that differ in seed alone are priced once."""
+    if isinstance(specs, Planned):
+        return sum(run_cost(cell) * runs for cell, runs in specs.counted())
     known: dict[tuple[int, ...], float] = {}
     total, held = 0.0, []  # what is held keeps its identity
     for spec in specs:
@@ -98,17 +102,18 @@ def cut(
     whose runs end together is never nearly empty.
     """
     engines: dict[Hashable, Engine] = {}
-    buckets: dict[tuple[str, Hashable], list[RunSpec]] = {}
-    for spec in specs:
+
+    def shape(spec: RunSpec) -> tuple[str, Hashable]:
         what = (spec.task, spec.model, spec.training, spec.data.online, spec.evaluation)
         if what not in engines:
             engines[what] = choose_engine(with_weights(spec) if parents else spec, engine)
-        chosen = engines[what]
-        buckets.setdefault((chosen.name, chosen.shape(spec)), []).append(spec)
+        return engines[what].name, engines[what].shape(spec)
+
     batches, needs = [], []
     there = Room(total_memory() / jobs, total_memory()) if room is None else room
-    for (name, _), bucket in buckets.items():
-        samples = {spec.data: spec for spec in bucket}.values()
+    runs = specs if isinstance(specs, Planned) else Planned.of(specs)
+    for (name, _), bucket in runs.grouped(shape).items():
+        samples = {spec.data: spec for spec, _ in bucket.counted()}.values()
         needed = {spec: check_memory(spec, there.most) for spec in samples}
         largest = max(needed, key=needed.__getitem__)
         each = needed[largest]
@@ -116,9 +121,7 @@ def cut(
         share = -(-len(bucket) // (pieces or jobs))
         size = min(size_of(load_engine(name), largest), share, fitting)
         starts = range(0, len(bucket), size)
-        batches += [
-            Batch(name, tuple(bucket[start : start + size]), parents, device) for start in starts
-        ]
+        batches += [Batch(name, bucket[start : start + size], parents, device) for start in starts]
         needs += [each * size] * len(starts)
     if room is None:
         _check_together(sorted(needs, reverse=True)[:jobs])
@@ -135,16 +138,16 @@ def _check_together(needs: Sequence[float]) -> None:
         )
 
 
-def check_all(specs: Iterable[RunSpec], *, here: bool = True) -> dict[str, RunSpec]:
-    """Refuse runs that cannot be carried out, and their parents; return them by key, each once.
+def check_all(specs: Iterable[RunSpec], *, here: bool = True) -> Planned:
+    """Refuse runs that cannot be carried out, and their parents; return them, each once.
 
     With `here` they must fit into the memory of this machine.
     """
-    by_key = {run_key(spec): spec for spec in specs}
+    asked = Planned.of(specs)
     checked: set[Hashable] = set()
     samples: set[Data] = set()
-    for generation in with_parents(by_key).runs:
-        for spec in generation.values():
+    for generation in with_parents(asked).runs:
+        for spec, _ in generation.counted():
             # Where the sample cannot be of any size, as on a table, each size is checked.
             limited = isinstance(spec.task, LimitsData) or spec.data.draws == "distinct"
             data, training = spec.data, spec.training
@@ -166,4 +169,4 @@ def check_all(specs: Iterable[RunSpec], *, here: bool = True) -> dict[str, RunSp
             if new:
                 spec.check()
                 checked.add(what)
-    return by_key
+    return asked

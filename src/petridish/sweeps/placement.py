@@ -7,7 +7,7 @@ measured, on the CPU and on the accelerator, by the same two networks (`price.me
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,6 +16,7 @@ from petridish.errors import UserError
 from petridish.models import FitsItself
 from petridish.sweeps import price
 from petridish.sweeps.batches import usual_size
+from petridish.sweeps.planned import Planned
 from petridish.sweeps.progress import clock
 from petridish.training import Engine, RunSpec, load_engine
 from petridish.training.devices import CPU, Device, accelerator, find_device
@@ -37,7 +38,7 @@ class Placed:
 
     device: Device
     engine: str
-    specs: Sequence[RunSpec]
+    specs: Planned
     sharing: int = 1
 
     def size_of(self, engine: Engine, spec: RunSpec) -> int:
@@ -95,17 +96,18 @@ class Placement:
         new, self._new = self._new, []
         return new
 
-    def shares(self, specs: Iterable[RunSpec]) -> list[Placed]:
+    def shares(self, specs: Planned) -> list[Placed]:
         """Divide runs among the device and the CPU; runs of one shape stay together."""
-        every = list(specs)
-        taken, _ = self._taken([(spec, 1) for spec in every], timed=self.name == "auto")
+        if self.device.host:
+            return [Placed(CPU, self.engine, specs)] if specs else []
+        taken, _ = self._taken([(spec, 1) for spec in specs], timed=self.name == "auto")
         there = {place for places in taken.values() for place in places}
-        here = [spec for place, spec in enumerate(every) if place not in there]
+        here = [place for place in range(len(specs)) if place not in there]
         shares = [
-            Placed(self.device, name, [every[place] for place in places], self.sharing)
+            Placed(self.device, name, specs.at(places), self.sharing)
             for name, places in taken.items()
         ]
-        return [*shares, *([Placed(CPU, self.engine, here)] if here else [])]
+        return [*shares, *([Placed(CPU, self.engine, specs.at(here))] if here else [])]
 
     def elsewhere(self, cells: price.Cells) -> tuple[price.Cells, float]:
         """Return the cells that the CPU takes, and the seconds of the others on the device."""

@@ -13,6 +13,7 @@ from petridish.models import MLP, FitsItself, Homogeneous, Stacked
 from petridish.sweeps.allocation import Search, chooses, simulate
 from petridish.sweeps.batches import cores, run_cost
 from petridish.sweeps.generations import with_parents
+from petridish.sweeps.planned import Planned
 from petridish.sweeps.sweep import Sweep
 from petridish.tasks import Classes, GroupProduct, SparseParity
 from petridish.tasks.table import find_table
@@ -28,7 +29,6 @@ from petridish.training import (
     Training,
     choose_engine,
     parents_of,
-    run_key,
 )
 from petridish.training.devices import CPU, Device
 
@@ -239,9 +239,10 @@ def _counted(specs: Iterable[RunSpec]) -> list[tuple[RunSpec, int]]:
 
 def _parents(specs: Iterable[RunSpec]) -> list[RunSpec]:
     """Return the runs that some runs need and that are none of them, each once."""
-    by_key = {run_key(spec): spec for spec in specs}
-    every = (item for runs in with_parents(by_key).runs for item in runs.items())
-    return [spec for key, spec in every if key not in by_key]
+    runs = Planned.of(specs)
+    asked = set(runs.run_keys())
+    every = (item for generation in with_parents(runs).runs for item in generation.items())
+    return [spec for key, spec in every if key not in asked]
 
 
 def is_timed(spec: RunSpec) -> bool:

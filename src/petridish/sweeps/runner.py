@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -19,6 +19,7 @@ from petridish.sweeps.executors import Executor, News, Work, opened
 from petridish.sweeps.generations import with_parents
 from petridish.sweeps.leases import Claims
 from petridish.sweeps.placement import Placement
+from petridish.sweeps.planned import Planned
 from petridish.sweeps.progress import Progress, Tally
 from petridish.sweeps.sweep import Sweep
 from petridish.training import Outcome, RunSpec, forget_code, load_engine, run_key
@@ -123,7 +124,7 @@ def run_sweep(
     if shared_by < 1:
         raise UserError(f"--shared-by {shared_by} was given. Give at least 1 command.")
     # The machines of a cluster may have more memory than this one.
-    by_key = check_all(sweep.specs(), here=isinstance(executor, str))
+    runs = check_all(sweep.specs(), here=isinstance(executor, str))
     usual = cores() if device in ("cpu", "auto") else 1  # workers would divide its memory
     with opened(executor, jobs or usual) as workers:
         placement = Placement(device, engine, workers.jobs, workers.sharing)
@@ -131,25 +132,23 @@ def run_sweep(
         setting = _Setting(store, placement, workers, shown, shared_by, user_file)
         search = chosen_by(sweep, adaptive=adaptive)
         if search is None:
-            total, lost = _run(by_key, setting)
+            total, lost = _run(runs, setting)
         else:
-            total, lost = _run_search(by_key, search, setting)
+            total, lost = _run_search(runs, search, setting)
     _refuse_lost(lost)
     return total
 
 
-def _run_search(
-    by_key: Mapping[str, RunSpec], search: Search, setting: _Setting
-) -> tuple[Summary, Lost]:
+def _run_search(runs: Planned, search: Search, setting: _Setting) -> tuple[Summary, Lost]:
     """Carry out the runs that a search wants, until it wants no more."""
     store = setting.store
     store.prepare()
-    total = Summary(len(by_key), 0, 0, 0, 0, 0.0)
-    total = replace(total, skipped=len(store.keys() & by_key.keys()))
+    total = Summary(len(runs), 0, 0, 0, 0, 0.0)
+    total = replace(total, skipped=len(runs.among(store.keys())[0]))
     lost: Lost = {}
     # A run that cannot begin has failed: the search goes on without it.
     while missing := search.wanted(outcomes(store.endings()) | dict.fromkeys(lost, False)):
-        more, new = _run(missing, setting)
+        more, new = _run(Planned.of(missing.values()), setting)
         total = total.plus(more)
         lost |= new
         if more.done - more.parents + more.skipped + len(new) < more.runs:
@@ -176,25 +175,25 @@ def outcomes(endings: pl.DataFrame) -> dict[str, bool]:
 
 
 def run_specs(
-    by_key: dict[str, RunSpec],
+    specs: Iterable[RunSpec],
     store: Store,
     placement: Placement,
     executor: Executor,
     progress: Progress,
 ) -> tuple[Summary, Lost]:
-    """Carry out runs given by key, on an executor; what they need comes first.
+    """Carry out runs on an executor; what they need comes first.
 
     Also returned are the runs that could not be carried out, by key, each with the reason.
     """
-    return _run(by_key, _Setting(store, placement, executor, progress))
+    return _run(Planned.of(specs), _Setting(store, placement, executor, progress))
 
 
-def _run(by_key: dict[str, RunSpec], setting: _Setting) -> tuple[Summary, Lost]:
+def _run(runs: Planned, setting: _Setting) -> tuple[Summary, Lost]:
     setting.store.prepare()
-    job = _Job(by_key, setting)
+    job = _Job(runs, setting)
     if job.tally.runs:
         with setting.progress, job.claims:
-            for generation in job.order.runs:
+            for generation in job.todo:
                 job.carry_out(generation)
     return job.summary, job.lost
 
@@ -214,26 +213,32 @@ class _Job:
     weights too, or knows that it diverged.
     """
 
-    def __init__(self, by_key: dict[str, RunSpec], setting: _Setting) -> None:
-        self.by_key, self.setting = by_key, setting
+    def __init__(self, runs: Planned, setting: _Setting) -> None:
+        self.runs, self.setting = runs, setting
         self.store, self.executor = setting.store, setting.executor
         self.claims = Claims(self.store.folder)
-        self.order = with_parents(by_key)
+        self.order = with_parents(runs)
+        chained = bool(self.order.parents)
+        self.asked = set(runs.run_keys()) if chained else None  # None: all that there are
         self.needed: set[str] = set()  # runs from which others begin that are not done
         self.lost: Lost = {}
         self._look()
-        self.todo: dict[str, RunSpec] = {}  # not done when the call began
+        self.todo: list[Planned] = []  # of each generation, not done when the call began
         for generation in reversed(self.order.runs):
             missing = self._missing(generation)
-            self.needed.update(p for key in missing for p in self.order.parents.get(key, ()))
-            self.todo |= missing
-        self.skipped = sum(key not in self.todo for key in by_key)
+            if chained:
+                self.needed.update(
+                    p for key in missing.run_keys() for p in self.order.parents.get(key, ())
+                )
+            self.todo.insert(0, missing)
+        asked = sum(map(self._count_asked, self.todo))
+        self.skipped = len(runs) - asked
         self.elsewhere = 0  # done by other processes since
-        self.parents = sum(key not in by_key for key in self.todo)
+        self.parents = sum(map(len, self.todo)) - asked
         self.tally = Tally(
-            runs=len(self.todo),
-            cost=total_cost(self.todo.values()),
-            solvable=any(spec.stop is not None for spec in self.todo.values()),
+            runs=sum(map(len, self.todo)),
+            cost=sum(map(total_cost, self.todo)),
+            solvable=any(spec.stop is not None for runs in self.todo for spec, _ in runs.counted()),
         )
 
     def _look(self) -> None:
@@ -246,47 +251,52 @@ class _Job:
             # A process that was killed may have kept the weights, and not the row.
             self.ended = (self.store.weights.keys() & self.kept) | self.diverged
 
-    def _missing(self, runs: Mapping[str, RunSpec]) -> dict[str, RunSpec]:
+    def _missing(self, runs: Planned) -> Planned:
         """Return the runs that are not done."""
+        return runs.among(self._done(runs))[1]
+
+    def _done(self, runs: Planned) -> Set[str]:
+        """Return the keys of what is done, of some runs at least."""
+        if self.asked is None:
+            return self.kept
         return {
-            key: spec
-            for key, spec in runs.items()
-            if (key in self.needed and key not in self.ended)
-            or (key in self.by_key and key not in self.kept)
+            key
+            for key in runs.run_keys()
+            if (key in self.ended or key not in self.needed)
+            and (key in self.kept or key not in self.asked)
         }
 
-    def carry_out(self, generation: Mapping[str, RunSpec]) -> None:
+    def _count_asked(self, runs: Planned) -> int:
+        """Count the runs that are not only there for others to begin from."""
+        return len(runs if self.asked is None else runs.among(self.asked)[0])
+
+    def carry_out(self, asked: Planned) -> None:
         """Carry out the runs of one generation that are not done.
 
         What another process has begun is left to it, and begun here if that process dies.
         """
-        asked = {key: spec for key, spec in generation.items() if key in self.todo}
         self._look()
-        todo = self._missing(asked)
-        self._count_elsewhere({key: spec for key, spec in asked.items() if key not in todo})
-        for key in list(todo):
-            if reason := self._why_not(key):
-                self.lost[key] = reason
-                del todo[key]
+        done, todo = asked.among(self._done(asked))
+        self._count_elsewhere(done)
+        if self.order.parents:
+            reasons = {key: self._why_not(key) for key in todo.run_keys()}
+            self.lost |= {key: reason for key, reason in reasons.items() if reason is not None}
+            todo = todo.among(self.lost)[1]
         while todo:
-            held = self.claims.held()
-            free = {key: spec for key, spec in todo.items() if key not in held}
+            theirs, free = todo.among(self.claims.held())
             if free:
-                begun = self._carry_out(free)
+                left = theirs.also(self._carry_out(free))
             else:
-                begun = set()
+                left = theirs
                 time.sleep(WAIT_SECONDS)
             self._look()
-            missing = self._missing(todo)
-            mine = missing.keys() | begun
-            self._count_elsewhere({k: s for k, s in todo.items() if k not in mine})
-            todo = {key: spec for key, spec in missing.items() if key not in begun}
+            done, todo = left.among(self._done(left))
+            self._count_elsewhere(done)
 
-    def _carry_out(self, todo: Mapping[str, RunSpec]) -> set[str]:
-        """Carry out runs but for those that another process begins first; return what was begun."""
+    def _carry_out(self, todo: Planned) -> list[Planned]:
+        """Carry out runs but for those that another process begins first; return the latter."""
         batches, placement = [], self.setting.placement
-        for needed in (True, False):
-            some = [spec for key, spec in todo.items() if (key in self.needed) == needed]
+        for needed, some in zip((True, False), todo.among(self.needed), strict=True):
             for share in placement.shares(some):
                 batches += cut(
                     share.specs,
@@ -304,19 +314,20 @@ class _Job:
         # process's own, so that two processes on one store begin at different ends.
         Random(os.getpid()).shuffle(batches)
         batches.sort(key=lambda batch: -batch.cost)
-        begun: set[str] = set()
+        others: list[Planned] = []
 
         def wanted(batch: Batch) -> Batch:
-            runs = self._wanted(batch)
-            begun.update(runs)
-            return replace(batch, specs=tuple(runs.values()))
+            mine, theirs = self._divide(batch.specs)
+            if theirs:
+                others.append(theirs)
+            return replace(batch, specs=mine)
 
         def set_aside(spec: RunSpec, reason: str) -> None:
             self.lost[run_key(spec)] = reason
 
         work = Work(batches, self.store, self._report, wanted, set_aside, self.setting.user_file)
         self.executor.run(work)
-        return begun
+        return others
 
     def _why_not(self, key: str) -> str | None:
         """Return why a run cannot begin: a parent diverged, or was not carried out itself."""
@@ -324,33 +335,34 @@ class _Job:
             if parent in self.lost:
                 return self.lost[parent]
             if parent in self.diverged:
-                return diverged(next(runs[parent] for runs in self.order.runs if parent in runs))
+                found = (runs.among([parent])[0] for runs in self.order.runs)
+                return diverged(next(runs[0] for runs in found if runs))
         return None
 
     def _report(self, news: News) -> None:
         self.tally.add(**vars(news))
         self.setting.progress.show(self.tally)
 
-    def _wanted(self, batch: Batch) -> dict[str, RunSpec]:
-        """Return the runs of a batch that no other process has done or begun meanwhile."""
-        runs = {run_key(spec): spec for spec in batch.specs}
-        claimed = self.claims.claim(runs)
+    def _divide(self, runs: Planned) -> tuple[Planned, Planned]:
+        """Return the runs that no other process has done or begun, claimed now, and the others."""
+        mine, theirs = runs.among(self.claims.claim(runs.run_keys()))
         self._look()  # afterwards: who had claimed them may have ended just now
-        return {key: spec for key, spec in self._missing(runs).items() if key in claimed}
+        done, mine = mine.among(self._done(mine))
+        return mine, theirs.also([done])
 
-    def _count_elsewhere(self, runs: Mapping[str, RunSpec]) -> None:
+    def _count_elsewhere(self, runs: Planned) -> None:
         """Count runs that other processes have done."""
-        asked = sum(key in self.by_key for key in runs)
+        asked = self._count_asked(runs)
         self.skipped += asked
         self.parents -= len(runs) - asked
         self.elsewhere += len(runs)
-        self._report(News(done=len(runs), cost=total_cost(runs.values())))
+        self._report(News(done=len(runs), cost=total_cost(runs)))
 
     @property
     def summary(self) -> Summary:
         """What was done."""
         return Summary(
-            len(self.by_key),
+            len(self.runs),
             self.skipped,
             self.tally.done - self.elsewhere,
             self.tally.solved,

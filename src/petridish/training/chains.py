@@ -55,20 +55,24 @@ class StartsFromRuns(Needs):
         return {}
 
 
+def parts_with_needs(spec: RunSpec) -> list[Needs]:
+    """Return the parts of a spec that may need other runs: the same ones for every seed."""
+    parts = [spec.task, spec.init, *(held.task for held in spec.evaluation.samples)]
+    return [part for part in parts if isinstance(part, Needs)]
+
+
 def parents_of(spec: RunSpec) -> tuple[RunSpec, ...]:
     """Return the runs that must have ended before a run can begin, each once."""
-    parts = [spec.task, spec.init, *(held.task for held in spec.evaluation.samples)]
     needed: dict[RunSpec, None] = {}
-    for part in parts:
-        if isinstance(part, Needs):
-            with blamed("value", part, "parents", seed=spec.seed):
-                parents = part.parents(spec)
-            if not isinstance(parents, tuple):
-                raise UserError(
-                    f"{describe(part)} returned {type(parents).__name__} from parents. Return a "
-                    "tuple of RunSpecs."
-                )
-            needed |= dict.fromkeys(parents)
+    for part in parts_with_needs(spec):
+        with blamed("value", part, "parents", seed=spec.seed):
+            parents = part.parents(spec)
+        if not isinstance(parents, tuple):
+            raise UserError(
+                f"{describe(part)} returned {type(parents).__name__} from parents. Return a "
+                "tuple of RunSpecs."
+            )
+        needed |= dict.fromkeys(parents)
     return tuple(needed)
 
 

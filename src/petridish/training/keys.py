@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from petridish.user_classes import named_code
 from petridish.values import Gone, find_gone, is_left_out, parts_of, plain, read
 
 MEANING = "petridish 2"  # in every key; another number would change every key
+KEY_BYTES = 16  # of a key, which is written as 32 hexadecimal digits
 APART = ("seed", "restart")  # what runs of one cell differ in
 _cells: dict[str, RunSpec] = {}  # cells already read, by their text
 _parts: dict[str, Any] = {}  # their parts, by field and JSON
@@ -39,8 +40,12 @@ def users_codes(value: object) -> dict[type, str]:
 
 def spec_text(spec: RunSpec) -> str:
     """Write a spec as one line of JSON, from which its key is made; the seed comes last."""
+    return f"{_but_the_seed(spec)}{spec.seed}}}"
+
+
+def _but_the_seed(spec: RunSpec) -> str:
     restart = f', "restart": {spec.restart}' if spec.restart else ""
-    return f'{cell_text(spec)[:-1]}{restart}, "seed": {spec.seed}}}'
+    return f'{cell_text(spec)[:-1]}{restart}, "seed": '
 
 
 def cell_text(spec: RunSpec) -> str:
@@ -111,7 +116,19 @@ def _part_text(part: object) -> str:  # the runs of a sweep share most of their 
 
 def run_key(spec: RunSpec) -> str:
     """Name a run by the hash of its whole spec."""
-    return hashlib.sha256(f"{MEANING} {spec_text(spec)}".encode()).hexdigest()[:32]
+    return keys_like(spec)(spec.seed).hex()
+
+
+def keys_like(spec: RunSpec) -> Callable[[int], bytes]:
+    """Return a function from a seed to the bytes of the key of such a run."""
+    begun = hashlib.sha256(f"{MEANING} {_but_the_seed(spec)}".encode())
+
+    def key(seed: int) -> bytes:
+        whole = begun.copy()
+        whole.update(b"%d}" % seed)
+        return whole.digest()[:KEY_BYTES]
+
+    return key
 
 
 def flat(spec: RunSpec) -> dict[str, Any]:

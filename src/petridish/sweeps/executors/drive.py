@@ -27,6 +27,7 @@ from petridish.store.weights import packed, unpacked
 from petridish.sweeps.batches import Batch
 from petridish.sweeps.executors import remote, travel
 from petridish.sweeps.executors.base import News, Work
+from petridish.sweeps.planned import one_of_each_cell
 from petridish.training import parents_of, run_key
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Drive:
         self.workers, self.work, self.events = workers, work, events
         self.client: Any = workers.client
         self.number = count()
-        specs = [spec for batch in work.batches for spec in batch.specs]
+        specs = (spec for batch in work.batches for spec in one_of_each_cell(batch.specs))
         self.code = travel.pack(specs, work.user_file)
         self._check_pythons()
         self.order: dict[str, Any] = {
@@ -147,9 +148,9 @@ class Drive:
         return max(1, min(len(batch.specs), int(seconds * per_second / each)))
 
     def _submit(self, batch: Batch, kills: tuple[str, ...]) -> None:
-        number = next(self.number)
+        number, specs = next(self.number), tuple(batch.specs)
         weights: dict[str, bytes] = {}
-        parents = {run_key(p): p for spec in batch.specs for p in parents_of(spec)}
+        parents = {run_key(p): p for spec in specs for p in parents_of(spec)}
         for key, parent in parents.items():
             # They travel also where the store is seen: the worker that gets them may not see it.
             weights[key] = packed(self.work.store.weights.read(parent))
@@ -158,8 +159,8 @@ class Drive:
             "engine": batch.engine,
             "device": batch.device,
             "parents": batch.parents,
-            "cells": travel.write_specs(batch.specs),
-            "keys": travel.digest_of(batch.specs),
+            "cells": travel.write_specs(specs),
+            "keys": travel.digest_of(specs),
             "weights": weights,
         }
         others = [each for each in self.client.nthreads() if each not in kills] if kills else []

@@ -23,6 +23,7 @@ from petridish.errors import UserError
 from petridish.sources import receive
 from petridish.sweeps.executors.base import Executor, News, Work, interruptible
 from petridish.sweeps.executors.worker import BatchWorker
+from petridish.sweeps.planned import one_of_each_cell
 from petridish.sweeps.userfile import load_user_file
 from petridish.training import load_engine
 from petridish.training.keys import users_codes
@@ -144,7 +145,9 @@ class LocalProcesses(Executor):
                 batch = work.wanted(todo.pop())
                 if batch.specs:
                     # Classes of a notebook or script by value.
-                    sent = cloudpickle.dumps((batch, users_codes(batch.specs)))
+                    sent = cloudpickle.dumps(
+                        (batch, users_codes(tuple(one_of_each_cell(batch.specs))))
+                    )
                     with _hidden_main():  # a submission may start a further worker
                         under_way.add(pool.submit(_carry_out, sent))
             try:

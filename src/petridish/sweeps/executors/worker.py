@@ -119,7 +119,7 @@ class BatchWorker:
 
     def carry_out(self, batch: Batch) -> None:
         """Run the batch to its end, or until stopped; what has ended is kept either way."""
-        specs, asked = batch.specs, {}
+        specs, asked = tuple(batch.specs), {}
         self.cost = _Spent(batch.cost, sum(spec.training.steps for spec in specs))
         if batch.parents:
             asked = {with_weights(spec): spec for spec in specs}
