@@ -2,19 +2,23 @@
 
     python -m tests.simulated_workers SCHEDULER_FILE COUNT FOLDER
 
-A worker has one thread, no dashboard and no profile, and takes a megabyte or so.
+A worker has one thread, no dashboard and no profile, and takes a megabyte or so. It says once a
+minute that it lives: two hundred and fifty in one process would do little else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from typing import Any
 
 import dask
 from distributed import Worker
+from tornado.ioloop import PeriodicCallback
 
 TOGETHER = 20  # that join at the same time
+ALIVE_SECONDS = 60.0  # between two signs of life of a worker
 
 
 async def serve(scheduler_file: str, count: int, folder: str) -> None:
@@ -33,9 +37,18 @@ async def serve(scheduler_file: str, count: int, folder: str) -> None:
     ]
     for start in range(0, count, TOGETHER):
         await asyncio.gather(*workers[start : start + TOGETHER])
+        for worker in workers[start : start + TOGETHER]:
+            worker.periodic_callbacks["heartbeat"].stop()
+            worker.periodic_callbacks["rarely"] = rarely = PeriodicCallback(
+                worker.heartbeat, 1000 * ALIVE_SECONDS
+            )
+            rarely.start()
     await asyncio.gather(*(worker.finished() for worker in workers))
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings(
+        "ignore", "Creating scratch directories"
+    )  # two hundred and fifty at once
     dask.config.set({"distributed.worker.profile.enabled": False})
     asyncio.run(serve(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

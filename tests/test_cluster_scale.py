@@ -27,6 +27,12 @@ RUN_SECONDS = float(
     os.environ.get("PETRIDISH_SIMULATED_SECONDS", "0.06")
 )  # of each, in which a worker sleeps
 PER_PROCESS = 250
+# So many workers on two cores answer late, and none of them is gone for it.
+PATIENT: dict[str, Any] = {
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1h",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10m",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "10m",
+}
 
 
 def slept() -> Any:
@@ -95,7 +101,7 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
 
     spec = replace(TINY, training=Training(steps=10_000))
     sweep = Sweep(spec, {"model.width": (8, 16, 32, 64), "seed": range(RUNS // 4)})
-    with ProcessCluster(tmp_path / "cluster") as cluster:
+    with ProcessCluster(tmp_path / "cluster", **PATIENT) as cluster:
         scheduler, workers = cluster.start_scheduler(), list[int]()
         for _ in range(-(-WORKERS // PER_PROCESS)):
             count = str(min(PER_PROCESS, WORKERS))

@@ -17,6 +17,7 @@ from petridish.models import MLP
 from petridish.store import Store
 from petridish.sweeps import Progress, Sweep, placement, price, run_sweep
 from petridish.sweeps.placement import Placement, device_rates, seconds_on, stack_size
+from petridish.sweeps.planned import Planned
 from petridish.sweeps.price import Speeds
 from petridish.tasks import SparseParity
 from petridish.tasks.table import find_table
@@ -116,10 +117,10 @@ def test_no_accelerator_to_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "accelerator", lambda: None)
     found = Placement("auto", "auto", 2)
 
-    (share,) = found.shares([SMALL])
+    (share,) = found.shares(Planned.of([SMALL]))
 
     assert share.device is CPU
-    assert share.specs == [SMALL]
+    assert list(share.specs) == [SMALL]
     assert found.news() == ["all runs take the CPU: PyTorch sees no accelerator here"]
     assert found.news() == []
 
@@ -140,7 +141,7 @@ def test_runs_go_where_they_gain(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     found = Placement("auto", "auto", 4)
 
-    there, stay = found.shares([wide[0], narrow, *wide[1:], forest])
+    there, stay = found.shares(Planned.of([wide[0], narrow, *wide[1:], forest]))
 
     assert (there.device, there.engine, list(there.specs)) == (HERE, "torch", wide)
     assert (stay.device, stay.engine, list(stay.specs)) == (CPU, "auto", [narrow, forest])
@@ -149,7 +150,7 @@ def test_runs_go_where_they_gain(monkeypatch: pytest.MonkeyPatch) -> None:
         "4 cores"
     ]
     named = Placement("cuda", "auto", 1)
-    first, second = named.shares([narrow, forest])
+    first, second = named.shares(Planned.of([narrow, forest]))
     assert (list(first.specs), list(second.specs)) == ([narrow], [forest])
     assert named.news() == ["1 of 2 runs take the CPU: cpu cannot serve them"]
 
@@ -159,7 +160,7 @@ def test_an_engine_of_the_cpu_alone() -> None:
     """With `auto` a line says why the device stays idle."""
     found = Placement("auto", "native", 1)
 
-    assert [share.device for share in found.shares([SMALL])] == [CPU]
+    assert [share.device for share in found.shares(Planned.of([SMALL]))] == [CPU]
     assert found.news() == ["all runs take the CPU: the engine native computes there alone"]
 
 
@@ -188,7 +189,7 @@ def test_a_class_of_ones_own_that_asks_for_numbers(monkeypatch: pytest.MonkeyPat
     for device in ("auto", "cuda"):
         for what, spec in asking_runs().items():
             found = Placement(device, "auto", 1)
-            (share,) = found.shares([spec, replace(spec, seed=1)])
+            (share,) = found.shares(Planned.of([spec, replace(spec, seed=1)]))
             assert (share.device is CPU) == (device == "auto" and what == "loss")
             assert share.engine == ("reference" if what == "module" else "torch") or (
                 share.device is CPU
@@ -231,7 +232,7 @@ def test_a_device_of_ones_own_is_not_divided(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(placement, "device_rates", lambda _: (1.0, 1e-12))
     alone = Placement("cuda", "torch", 8, sharing=lambda _: 1)
     shared = Placement("cuda", "torch", 8, sharing=lambda _: 8)
-    (one,), (other,) = alone.shares([SMALL]), shared.shares([SMALL])
+    (one,), (other,) = alone.shares(Planned.of([SMALL])), shared.shares(Planned.of([SMALL]))
 
     assert one.size_of(TORCH, SMALL) > 7.5 * other.size_of(TORCH, SMALL)
     assert alone.elsewhere([(SMALL, 4)])[1] == pytest.approx(shared.elsewhere([(SMALL, 4)])[1] / 8)
@@ -274,7 +275,7 @@ def test_auto_leaves_to_the_cpu_what_does_not_fit(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Device, "free_memory", lambda _: 1e4)
     found = Placement("auto", "auto", 1)
 
-    (stay,) = found.shares([SMALL])
+    (stay,) = found.shares(Planned.of([SMALL]))
 
     assert (stay.device, list(stay.specs)) == (CPU, [SMALL])
     assert found.news()[0] == "runs of mlp(6) take the CPU: cpu has too little memory"

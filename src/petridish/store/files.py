@@ -27,7 +27,6 @@ from uuid import uuid4
 import polars as pl
 
 from petridish.errors import UserError
-from petridish.store.key_set import KeySet
 from petridish.store.schema import (
     FIXED,
     SEED,
@@ -39,6 +38,7 @@ from petridish.store.schema import (
 )
 from petridish.store.weights import WeightFiles
 from petridish.training import RunRecord, flat, read_cell
+from petridish.training.key_set import KeySet
 from petridish.values import find_gone
 
 SCHEMA = 3  # of shards; rises when their layout changes

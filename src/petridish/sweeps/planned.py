@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from petridish.store.key_set import KEY, Keys, KeySet, as_bytes, as_texts
 from petridish.training import RunSpec, cell_text
+from petridish.training.key_set import KEY, Keys, KeySet, as_bytes, as_texts
 from petridish.training.keys import keys_like
 
 _all_but_seed = attrgetter(*(part.name for part in fields(RunSpec) if part.name != "seed"))

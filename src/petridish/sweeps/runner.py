@@ -317,6 +317,7 @@ class _Job:
         others: list[Planned] = []
 
         def wanted(batch: Batch) -> Batch:
+            assert isinstance(batch.specs, Planned), "as `cut` has made it"
             mine, theirs = self._divide(batch.specs)
             if theirs:
                 others.append(theirs)

@@ -54,7 +54,8 @@ class KeySet(Set[str]):
         if not len(self._sorted):
             return np.zeros(len(keys), bool)
         places = np.searchsorted(self._sorted, keys)
-        return self._sorted[np.minimum(places, len(self._sorted) - 1)] == keys
+        found: NDArray[np.bool_] = self._sorted[np.minimum(places, len(self._sorted) - 1)] == keys
+        return found
 
     def has(self, keys: Keys) -> NDArray[np.bool_]:
         """Mark those of some keys that are in the set."""
