@@ -91,14 +91,14 @@ class ProcessCluster:
         self.workers.append(process)
         return process
 
-    def client(self, workers: int = 0, **options: Any) -> Any:
-        """Return a client, once so many workers have joined."""
+    def client(self, workers: int = 0, *, seconds: float = 600, **options: Any) -> Any:
+        """Return a client, once so many workers have joined; they have some time for it."""
         connect: Any = Client  # Dask has no types
         client = connect(
             scheduler_file=str(self.file), timeout=300, set_as_default=False, **options
         )
         if workers:
-            client.wait_for_workers(workers, timeout=600)
+            client.wait_for_workers(workers, timeout=seconds)
         return client
 
     def logs(self) -> str:

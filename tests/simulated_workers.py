@@ -17,6 +17,13 @@ import dask
 from distributed import Worker
 from tornado.ioloop import PeriodicCallback
 
+# What a worker watches in itself fifty times a second would be all that hundreds of them do.
+SELDOM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1m",
+    "distributed.admin.tick.cycle": "1m",
+    "distributed.admin.system-monitor.interval": "1m",
+}
 TOGETHER = 20  # that join at the same time
 ALIVE_SECONDS = 60.0  # between two signs of life of a worker
 
@@ -50,5 +57,5 @@ if __name__ == "__main__":
     warnings.filterwarnings(
         "ignore", "Creating scratch directories"
     )  # two hundred and fifty at once
-    dask.config.set({"distributed.worker.profile.enabled": False})
+    dask.config.set(SELDOM)
     asyncio.run(serve(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

@@ -18,6 +18,7 @@ from petridish import Sweep, Training
 from petridish.store import Store
 from petridish.sweeps import run_sweep
 from petridish.sweeps.executors.drive import AHEAD
+from petridish.sweeps.progress import Log
 from tests.clusters import ProcessCluster
 from tests.test_cluster import TINY
 
@@ -113,13 +114,18 @@ def test_a_thousand_workers_drain_a_million_runs(tmp_path: Path) -> None:
             )
             cluster.processes.append(process)
             workers.append(process.pid)
-        client = cluster.client(WORKERS)
+        client = cluster.client(WORKERS, seconds=3600)
         watched = Watched(scheduler.pid, workers)
         try:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(Drive, "_submit", counted)
                 began = time.perf_counter()
-                summary = run_sweep(sweep, Store(tmp_path / "kept"), executor=Simulated(client))
+                summary = run_sweep(
+                    sweep,
+                    Store(tmp_path / "kept"),
+                    executor=Simulated(client),
+                    progress=Log(sys.stderr),
+                )
                 ended, spent = time.perf_counter(), watched.cpu()
         finally:
             watched.over.set()
