@@ -18,7 +18,7 @@ demo: $(STAMP)
 	$(BIN)/petridish demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # Stress and comparisons that take many minutes each: before a release, or after a change to what they test.
 test-long: $(STAMP)

@@ -41,17 +41,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", [int(seed) for seed in seeds])
 
 
-# The longest files. With `--dist loadfile` a worker takes a whole file: begun last, one of them
-# would keep one core busy while the other has nothing left to do.
-LONG = (
-    *("test_smoke.py", "test_smoke_hidden.py", "test_columns.py", "test_cli.py"),
-    *("test_explorer_page.py", "test_trouble.py", "test_run_time_constants.py"),
+# With `--dist loadfile` a worker takes a whole file. Begun last, one of the longest would keep one
+# core busy while the others have nothing left to do.
+LONG = ("test_smoke.py", "test_smoke_hidden.py", "test_columns.py", "test_cli.py")
+
+# Files that wait more than they compute: for workers and leases, a kernel, a browser, a timeout.
+WAITING = (
+    *("test_cluster.py", "test_explorer_page.py", "test_trouble.py", "test_cluster_faults.py"),
+    *("test_run_time_constants.py", "test_leases.py", "test_cluster_machines.py"),
+    *("test_notebook.py", "test_cluster_scale.py", "test_shared_store.py", "test_compaction.py"),
+    "test_explorer_server.py",
 )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are cores: while a file waits, others compute."""
+    from petridish.sweeps.batches import cores
+
+    return cores() + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    """Put the longest files first, and spread those that wait over the first three quarters."""
+    files = dict.fromkeys(item.path.name for item in items)
+    waiting = [name for name in WAITING if name in files]
+    computing = [name for name in LONG if name in files]
+    computing += [name for name in files if name not in (*LONG, *WAITING)]
+    place = {name: i / len(computing) for i, name in enumerate(computing)}
+    place |= {name: 0.75 * i / len(waiting) for i, name in enumerate(waiting)}
+    items.sort(key=lambda item: (place[item.path.name], item.path.name))
 
 
 @pytest.fixture

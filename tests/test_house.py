@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from tests.conftest import LONG, WAITING
+
 SOURCE = Path(__file__).parent.parent / "src/petridish"
 FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 400
@@ -118,6 +120,12 @@ def test_a_file_is_read_in_one_sitting() -> None:
         for path in [*FILES, *NATIVE_AND_TESTS]
     }
     assert {name for name, lines in lengths.items() if lines > LONGEST} == LONGER.keys()
+
+
+def test_the_order_of_test_files_names_files_that_exist() -> None:
+    """A renamed file keeps its place among the long ones, or among those that wait."""
+    there = {path.name for path in (TREE / "tests").glob("test_*.py")}
+    assert {*LONG, *WAITING} <= there
 
 
 def test_no_two_modules_of_neighbouring_rooms_share_a_name() -> None:
