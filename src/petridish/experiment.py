@@ -45,7 +45,7 @@ Tabulate = Callable[["pl.DataFrame"], "pl.DataFrame"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, what is claimed, what is drawn.
+    """A sweep at several scales, with the claims that it judges and the figures that it draws.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Activation(Protocol):
-    """A new activation is a frozen dataclass with a name that maps a tensor, entry by entry."""
+    """A frozen dataclass with a `name` that maps a tensor, entry by entry."""
 
     name: ClassVar[str]
 

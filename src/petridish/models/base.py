@@ -118,7 +118,7 @@ def first_fitting(
 
 
 class Model(Hashable, Protocol):
-    """What learns. A new model is a frozen dataclass with these names.
+    """A network, or anything else that learns: a frozen dataclass with these names.
 
     The module is plain PyTorch: inputs (batch, …) to outputs (batch, output), or (batch, position,
     output) where the task has labels at every position. Any module can be trained. A model that
@@ -158,7 +158,7 @@ class Stacked(ABC):
 
 
 class ChecksTask(ABC):
-    """A model that cannot learn every task of its domain."""
+    """A model that refuses some tasks of its domain, before a run begins."""
 
     @abstractmethod
     def check_task(self, task: Task) -> None:
@@ -166,7 +166,7 @@ class ChecksTask(ABC):
 
 
 class FitsItself(ABC):
-    """A model that is fitted whole, such as a forest: no steps are taken (engine `fit`)."""
+    """A model that is fitted in one call, such as a forest, not in steps (engine `fit`)."""
 
     name: ClassVar[str]
 
@@ -194,7 +194,7 @@ class FitsItself(ABC):
 
 
 class Init(Protocol):
-    """How a model starts. A new initialisation is a frozen dataclass with these names."""
+    """The initial parameters of a model: a frozen dataclass with these names."""
 
     name: ClassVar[str]
 

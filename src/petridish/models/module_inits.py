@@ -29,7 +29,7 @@ Build = Callable[[], "nn.Module"]
 
 
 class FromModule(ABC):
-    """A start that takes what the model's own module begins with."""
+    """A start that keeps the values with which the model's own module was built."""
 
     @abstractmethod
     def draw_from(

@@ -30,7 +30,7 @@ class NoFinding(UserError):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule found.
+    """The result of a rule.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Finding:
 
 
 class Judges(Protocol):
-    """How a claim is judged. The level is the probability of a wrong verdict that it may risk."""
+    """A rule that judges a claim from a table; the level is the allowed risk of a wrong verdict."""
 
     def judge(self, table: pl.DataFrame, level: float) -> Finding:
         """Judge from the runs of a sweep."""
@@ -192,7 +192,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its finding, and the notes that are shown with it."""
+    """A judged claim: the finding, and the notes shown with it."""
 
     claim: Claim
     finding: Finding

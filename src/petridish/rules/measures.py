@@ -24,7 +24,7 @@ ENDS = ("test_error", "train_loss", "steps", "seconds")  # columns of a run's en
 
 
 class Measure(ABC):
-    """One number per run; a measure of your own is a frozen dataclass with these three."""
+    """One number per run, read from the table: a frozen dataclass with these three members."""
 
     @property
     @abstractmethod

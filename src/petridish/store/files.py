@@ -59,7 +59,7 @@ class StoreContents:
 
 
 class Store:
-    """The runs kept in a folder."""
+    """The store of finished runs: a folder of Parquet shards."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)

@@ -35,7 +35,7 @@ class Search(ABC):
 
 
 class Allocates(ABC):
-    """A way to choose runs. A new one is a frozen dataclass with a `name` and these methods.
+    """A rule that chooses which runs of a sweep to make: a frozen dataclass with a `name`.
 
     `assumes` are the axes along which it takes success to rise: a claim that success does so along
     one of them cannot be judged from what it chose.

@@ -62,7 +62,7 @@ class Examples:
 
 
 class Task(Hashable, Protocol):
-    """What is to be learned. A new task is a frozen dataclass with these three names.
+    """A distribution of inputs and labels: a frozen dataclass with these three names.
 
     `draw` returns the examples start … start + count − 1 of the stream `purpose` of each run: the
     training examples of a run are the first m of an endless stream, its held-out sample the first
@@ -97,7 +97,7 @@ class Finite(ABC):
 
 
 class HasStrategies(ABC):
-    """A task that knows how some named strategies would answer, such as the truth or a bigram."""
+    """A task that can compute the answers of named strategies, such as the truth or bigrams."""
 
     @property
     @abstractmethod

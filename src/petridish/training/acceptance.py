@@ -40,7 +40,7 @@ class Accepts(ABC):
 
 @dataclass(frozen=True)
 class OneHypothesis(Accepts):
-    """Accept a sample that only one of the task's hypotheses explains: the true one."""
+    """Accept samples that a single hypothesis of the task explains, which is the true one."""
 
     name: ClassVar[str] = "one_hypothesis"
 

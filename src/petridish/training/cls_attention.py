@@ -37,7 +37,7 @@ def cls_shares(reading: Reading, part: str, on: str, n: int) -> NDArray[Any]:
 class ClsAttention(Instrument):
     """The share of its attention that [CLS] has on some tokens, the mean over examples and heads.
 
-    Those of relevant bits, of irrelevant ones and of [CLS] itself add up to 1.
+    The shares of relevant bits, of irrelevant bits and of [CLS] itself add up to 1.
 
     Attributes
     ----------

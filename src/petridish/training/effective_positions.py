@@ -139,7 +139,7 @@ class EffectivePositions(_OfPositions):
 
 @dataclass(frozen=True)
 class EvenOdd(_OfPositions):
-    """How far even entries of v̂ exceed odd ones: an odd number of tokens back, against an even one.
+    """Contrast of even and odd entries of v̂: distances of an odd and of an even number of tokens.
 
     (S₊ − S₋) / (|S₊| + |S₋|) with S₊ = v̂_4 + v̂_6 + v̂_8 and S₋ = (v̂_3 + v̂_9)/2 + v̂_5 + v̂_7, so
     that a straight line gives 0: v̂_1, the token itself, and v̂_2, the one before, are left out. 0

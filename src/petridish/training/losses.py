@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Loss(Hashable, Protocol):
-    """A new loss is a frozen dataclass with these names.
+    """A training loss: a frozen dataclass with these names.
 
     It may be any function of the whole batch. One that is a mean over examples inherits from
     `MeanOfExamples`, and can then be a metric too (`MeanLoss`).
@@ -42,7 +42,7 @@ class Loss(Hashable, Protocol):
 
 
 class ReadsUnlabelled(ABC):
-    """A loss whose value depends on examples without a label too (−1), as others' does not."""
+    """A loss that also depends on the examples without a label (−1), which other losses ignore."""
 
     @abstractmethod
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:

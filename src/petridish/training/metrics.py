@@ -336,7 +336,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Below(Threshold):
-    """At most the value; below it if `strict`."""
+    """The condition that a metric is at most the value, or below it if `strict`."""
 
     name: ClassVar[str] = "below"
     compare = (operator.le, operator.lt)
@@ -346,7 +346,7 @@ class Below(Threshold):
 
 @dataclass(frozen=True)
 class Above(Threshold):
-    """At least the value; above it if `strict`."""
+    """The condition that a metric is at least the value, or above it if `strict`."""
 
     name: ClassVar[str] = "above"
     compare = (operator.ge, operator.gt)

@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Reading:
-    """What an instrument sees of one run.
+    """What an instrument can read of one run.
 
     Attributes
     ----------

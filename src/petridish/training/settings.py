@@ -228,7 +228,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """When the run is measured, and what is kept.
+    """When a run is evaluated, and what is kept of it.
 
     Attributes
     ----------

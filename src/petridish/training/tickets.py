@@ -18,7 +18,7 @@ from petridish.training.spec import RunSpec
 
 @dataclass(frozen=True)
 class Ticket(StartsFromRuns):
-    """Start as a few neurons of a wider network did, before that was trained.
+    """Start from a few neurons of a wider network, with the weights they had before training.
 
     The parent is the run that this one would be with `width` neurons, started by `base` at
     `seed`. Of its neurons as many are kept as the run has, with the weights they started with;

@@ -241,7 +241,7 @@ class FilterWeights(Instrument):
 class LargestClass(Instrument):
     """The share of the most frequent label in a sample, or in one part of it.
 
-    A constant answer errs on the rest: what an error on labels by a teacher is held against.
+    The error of a constant answer is 1 minus it: the baseline for errors on a teacher's labels.
 
     Attributes
     ----------
