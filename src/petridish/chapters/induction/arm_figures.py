@@ -177,12 +177,12 @@ def drop_times(table: pl.DataFrame, title: str) -> Figure:
             _times(panel, x, GapTime(0.5).of(part), arm, xscale="log")
             panel.set_xlabel(arm)
         part = apart.filter(apart["arm"] == "starts")
-        names = part["init"].to_list()
-        order = sorted(set(names))
+        names, times = part["init"].to_numpy(), GapTime(0.5).of(part)
+        order = sorted(set(names), key=lambda name: (np.median(times[names == name]), name))
         panel = axes[-1, -1]
         places = np.array([order.index(name) for name in names], float)
-        _times(panel, places, GapTime(0.5).of(part), "starts", xscale="linear")
-        panel.set_xlabel("initial weights")
+        _times(panel, places, times, "starts", xscale="linear")
+        panel.set_xlabel("initial weights, by their median")
         axes[0, 0].set_ylabel("second drop, τ")
         axes[1, 0].set_ylabel("second drop, τ")
     return figure
