@@ -27,7 +27,7 @@ from petridish.chapters.features.feature_rules import (
     NearUniform,
     OrderedByDimension,
 )
-from petridish.chapters.features.groups import BEYOND, GROUPS
+from petridish.chapters.features.group_margins import BEYOND, GROUPS
 from petridish.chapters.features.neurons import (
     ONE_FEATURE,
     dimensions,

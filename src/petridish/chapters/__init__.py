@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from petridish.chapters.features.experiments import ADDITION, CONSTRUCTIONS, PARITY
-from petridish.chapters.features.groups import BEYOND, GROUPS
+from petridish.chapters.features.group_margins import BEYOND, GROUPS
 from petridish.chapters.hidden.experiments import convergence_times as hidden_times
 from petridish.chapters.hidden.experiments import findings as hidden_findings
 from petridish.chapters.hidden.experiments import space as hidden_space
