@@ -80,7 +80,7 @@ def test_list_gives_its_documented_json(inside: Command) -> None:
         assert {"id", "title", "source", "scales", "claims"} <= set(entry)
         # Of PF-6B no paper has a scale; of the others the paper does not give its grid.
         beyond = {*(f"PF-{name}" for name in ("2", "3", "4", "5", "6B", "6C", "7", "8"))}
-        beyond |= {"FE-4", "FE-5", "HP-12", "HP-13", "HP-14", "VC-4", "VC-5"}
+        beyond |= {"FE-4", "FE-5", "HP-12", "HP-13", "HP-14", "HP-15", "VC-4", "VC-5"}
         beyond |= {"IH-7"}  # beyond the text
         beyond |= {"FL-6", "FL-11", "FL-13"}  # on small images; the paper's are not in the package
         wanted = {"smoke", "laptop"} | (set() if entry["id"] in beyond else {"paper"})

@@ -6,6 +6,7 @@ from petridish.chapters.features.experiments import ADDITION, CONSTRUCTIONS, PAR
 from petridish.chapters.features.group_margins import BEYOND, GROUPS
 from petridish.chapters.hidden.experiments import convergence_times as hidden_times
 from petridish.chapters.hidden.experiments import findings as hidden_findings
+from petridish.chapters.hidden.experiments import small_transformer as hidden_transformer
 from petridish.chapters.hidden.experiments import space as hidden_space
 from petridish.chapters.hidden.experiments import theorems as hidden_theory
 from petridish.chapters.hidden.experiments import training_curves as hidden_curves
@@ -50,7 +51,7 @@ HIDDEN = (
     *(hidden_space.SPACE, hidden_curves.CURVES, hidden_times.SCALING, hidden_times.LUCK),
     *(hidden_times.STARTS, hidden_curves.PROGRESS, hidden_theory.GAPS, hidden_times.WIDTH),
     *(hidden_space.GROKKING, hidden_curves.NOISE, hidden_space.DEPTH, hidden_theory.DISJOINT),
-    *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS),
+    *(hidden_theory.ONE_STEP, hidden_findings.FINDINGS, hidden_transformer.SMALL_TRANSFORMER),
 )
 FEATURES = (ADDITION, PARITY, GROUPS, CONSTRUCTIONS, BEYOND)
 INPUTS = (

@@ -1,1 +1,1 @@
-"""HP: hidden progress (HP-1 … HP-13)."""
+"""HP: hidden progress (HP-1 … HP-15)."""
