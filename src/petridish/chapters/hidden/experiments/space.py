@@ -50,7 +50,7 @@ def space(
     return joined(parts)
 
 
-NARROW = NUMERALS[15:17]  # (*iii) takes the paper's width, and an engine for attention
+NARROW = NUMERALS[15:17]  # (*iii) takes the paper's width and 45 ms a step: see HP-15
 ALL_TASKS = tuple((n, k) for k in (2, 3, 4) for n in (10, 20, 30))
 FEW_STEPS: Any = {"steps": 10_000, "n_test": 1_024}
 SPACE_SCALES = {
