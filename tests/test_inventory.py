@@ -141,6 +141,8 @@ def test_every_place_leads_back_to_its_item(item: Item) -> None:
         ("PF Proposition 3", "PF Prop. 3"),
         ("PF Figs 2 left", "PF Fig. 2 left"),
         ("PF Appendix C2", "PF App. C.2"),
+        ("TH App. D.6.3", "FE §D.6.3"),
+        ("HP § B.4.1", "HP App. B.4.1"),
         ("PF Section 4.1 (2)", "PF §4.1 (2)"),
     ],
 )

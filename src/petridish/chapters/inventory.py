@@ -194,8 +194,8 @@ SPELLINGS = {
     **dict.fromkeys(("definition", "definitions", "defs"), "def"),
     **dict.fromkeys(("claims",), "claim"),
     **dict.fromkeys(("equation", "equations", "eqs", "eqn"), "eq"),
-    **dict.fromkeys(("section", "sections", "sec", "sect", "§§"), "§"),
-    **dict.fromkeys(("appendix",), "app"),
+    # An appendix is numbered by letters: what the text calls §D.6.3 is found as App. D.6.3 too.
+    **dict.fromkeys(("section", "sections", "sec", "sect", "§§", "app", "appendix"), "§"),
     **dict.fromkeys(("algorithm",), "alg"),
     **dict.fromkeys(("center", "middle"), "centre"),
 }
