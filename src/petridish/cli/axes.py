@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -13,6 +14,7 @@ from petridish.errors import UserError
 if TYPE_CHECKING:
     from petridish.store import Columns as StoreColumns
     from petridish.sweeps import Sweep
+    from petridish.training import RunSpec
 
 MOST_CELLS = 2_000  # asked which columns their runs will have
 
@@ -108,5 +110,28 @@ class AxisOptions:
             )
         if self.value is not None:
             check_solvable(self.value, specs)
+            if f"curve.{self.value}" in known and _reads_array(self.value, specs):
+                known = {*known, f"array.{self.value}"} - {f"curve.{self.value}"}
         columns = () if self.value is None else measure_of(self.value, known).columns
         return tuple(name for name in columns if name.startswith("curve."))
+
+
+def _reads_array(name: str, specs: Sequence[RunSpec]) -> bool:
+    """Return whether an instrument reads an array, which shows once it has read a run.
+
+    Not of runs that need others to have ended, nor where it reads later steps alone.
+    """
+    from petridish.sweeps.generations import with_parents
+    from petridish.training import Silent, choose_engine, run_key
+
+    for spec in specs:
+        gauge = next((each for each in spec.evaluation.gauges if each.label == name), None)
+        if gauge is None:
+            continue
+        if gauge.at is not None or with_parents({run_key(spec): spec}).parents:
+            return False
+        evaluation = replace(spec.evaluation, at=(), every=1, curves=True, instruments=(gauge,))
+        short = replace(spec, training=replace(spec.training, steps=1), evaluation=evaluation)
+        (record,) = choose_engine(short).run([short], Silent())
+        return name in record.curves.arrays
+    return False

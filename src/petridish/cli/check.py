@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from petridish.experiment import Experiment
     from petridish.sweeps import Sweep
-    from petridish.training import RunSpec
+    from petridish.training import Instrument, Metric, RunSpec
 
 FEW_CELLS = 16  # of the runs on which rules and figures are tried
 FEW_STEPS = 4  # of the runs in which metrics and instruments are compared between engines
@@ -46,10 +46,12 @@ def check(
     own = list(_own_parts(sweep))
     for kind, value, held in own:
         try:
-            held()
+            note = held()
         except Broken as broken:
             raise UserError(str(broken)) from broken
         typer.echo(f"contract     {kind} {describe(value)} keeps it")
+        if note:
+            typer.echo(f"{kind:<12} {note}")
         if kind == "task" and (unusual := unusual_labels(value, FEW_LABELS)):
             typer.echo(f"labels       {unusual}")
     tried = list(_own_claims_and_figures(experiment, sweep))
@@ -101,7 +103,7 @@ class _FirstSteps:
         self.taken += model_steps
 
 
-def _own_parts(sweep: Sweep) -> Iterator[tuple[str, Any, Callable[[], object]]]:
+def _own_parts(sweep: Sweep) -> Iterator[tuple[str, Any, Callable[[], str | None]]]:
     """Yield the parts of a sweep that are of the user's own classes, each once, with its check."""
     from petridish.values import has_users
 
@@ -191,13 +193,18 @@ def _few_steps(spec: RunSpec) -> RunSpec:
     )
 
 
-def _parts(spec: RunSpec) -> Iterator[tuple[str, Any, Callable[[], object]]]:
+def _parts(spec: RunSpec) -> Iterator[tuple[str, Any, Callable[[], str | None]]]:
     from petridish import testing
     from petridish.training.data import sample_attempts
 
     task, model, loss = spec.task, spec.model, spec.training.loss
     short = _few_steps(spec)
     few = replace(short, evaluation=replace(short.evaluation, at=(), instruments=()))
+
+    def measured(check: Callable[..., object], value: Any) -> str:
+        check(value, few)
+        return _never_a_number(value, few)
+
     yield "task", task, partial(testing.check_task, task)
     yield "model", model, partial(testing.check_model, model, task, loss=loss)
     if spec.data.accept is not None:
@@ -205,6 +212,30 @@ def _parts(spec: RunSpec) -> Iterator[tuple[str, Any, Callable[[], object]]]:
     yield "init", spec.init, partial(testing.check_init, spec.init, model, task, loss=loss)
     yield "loss", loss, partial(testing.check_loss, loss, spec.domain)
     for metric in spec.metrics:
-        yield "metric", metric, partial(testing.check_metric, metric, few)
+        yield "metric", metric, partial(measured, testing.check_metric, metric)
     for gauge in spec.evaluation.gauges:
-        yield "instrument", gauge, partial(testing.check_instrument, gauge, few)
+        yield "instrument", gauge, partial(measured, testing.check_instrument, gauge)
+
+
+def _never_a_number(value: Metric | Instrument, few: RunSpec) -> str:
+    """Return that a metric or an instrument is NaN whenever a short run measures it, if it is."""
+    import numpy as np
+
+    from petridish.testing.base import curves_of
+    from petridish.training import Metric, Silent, choose_engine
+
+    metric = isinstance(value, Metric)
+    steps = few.training.steps
+    if not metric and value.at is not None and min(value.at, default=steps + 1) > steps:
+        return ""
+    asked: dict[str, Any] = {"metrics" if metric else "instruments": (value,)}
+    spec = replace(few, evaluation=replace(few.evaluation, every=1, curves=True, **asked))
+    (record,) = choose_engine(spec).run([spec], Silent())
+    name = value.column if metric else value.label
+    found = [values for key, values in curves_of(record).items() if key.split()[-1] == name]
+    if not all(np.isnan(values).all() for values in found):
+        return ""
+    return (
+        f"{name} is NaN whenever it is measured in a run of {steps} steps. Where that is not "
+        "meant, look for a division by zero or the logarithm of a negative number."
+    )

@@ -20,13 +20,14 @@ from petridish.rules.rule import Rule
 from petridish.rules.success import Beats, FrontierShrinks
 from petridish.rules.times import Quicker
 from petridish.sweeps import Arms, Sweep
-from petridish.sweeps.sweep import SHORT, with_value
-from petridish.training import RunSpec, cell_text, flat
+from petridish.sweeps.sweep import MOST_NAMED, SHORT, with_value
+from petridish.training import Outcome, RunSpec, cell_text, flat
 
 ENDS = (
     *("outcome", "solved_at", "fitted_at", "steps", "test_error", "train_loss", "seconds"),
     *("restart", "seed"),
 )
+AT_START = ("restart", "seed")  # of these, what is known before a run
 CELL = "cell"  # the whole spec, which every table has: a measure may ask it (`rules.specs`)
 
 
@@ -103,21 +104,38 @@ def _values_named(rule: Judges) -> list[tuple[str, Any]]:
 def _check_values(rule: Judges, sweep: Sweep, declared: Iterable[Sweep]) -> None:
     sweeps = (sweep, *declared)
     for column, value in _values_named(rule):
+        if column in ENDS and column not in (*AT_START, "outcome"):
+            continue  # known at the end of a run
         # One axis at a time finds nearly all; the text of a choice may need several together.
-        near = (_value(spec, column) for each in sweeps for spec in one_axis_at_a_time(each))
-        every = (_value(spec, column) for each in sweeps for spec, _ in each.cells())
+        near: Iterable[Any]
+        every: Iterable[Any]
+        if column == "outcome":
+            near = every = [outcome.name for outcome in Outcome]
+        elif column == "seed":
+            near, every = (), (seed for s in sweeps for _, seeds in s.cells() for seed in seeds)
+        else:
+            near = (_value(spec, column) for each in sweeps for spec in one_axis_at_a_time(each))
+            every = (_value(spec, column) for each in sweeps for spec, _ in each.cells())
         if value not in near and value not in (known := list(every)):
             raise UserError(
-                f"No run of this sweep has {column} = {value}, of which its rule speaks. "
-                f"{_known_values(value, known)}"
+                f"No run of this sweep has {column} = {_shown(value, known)}, of which its rule "
+                f"speaks. {_known_values(value, known)}"
             )
+
+
+def _shown(value: Any, known: Iterable[Any]) -> str:
+    """Write a value; a text as Python does where numbers are known."""
+    numbers = all(isinstance(each, int | float) for each in known if each is not None)
+    return repr(value) if isinstance(value, str) and numbers else str(value)
 
 
 def _known_values(value: Any, known: Iterable[Any]) -> str:
     """Return what values there are, numbers by their size."""
     there = {each for each in known if each is not None}
-    if all(isinstance(each, int | float) for each in (value, *there)):
-        return f"Known: {', '.join(f'{each:g}' for each in sorted(there))}."
+    if there and all(isinstance(each, int | float) for each in there):
+        shown = [f"{each:g}" for each in sorted(there)]
+        more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
+        return f"Known: {', '.join(shown[:MOST_NAMED])}{more}."
     return nearest(str(value), {str(each) for each in there})
 
 

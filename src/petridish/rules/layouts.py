@@ -53,6 +53,17 @@ class Layout(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "best_over", as_tuple(self.best_over))
+        named = isinstance(self.only, Mapping) and all(isinstance(name, str) for name in self.only)
+        require(
+            named,
+            f"{type(self).__name__}: only={self.only!r}. Give columns with the values to be kept, "
+            'such as {"data.m": (100, 200)}.',
+        )
+        for name, values in self.only.items():
+            require(
+                len(as_tuple(values)) > 0,
+                f"{type(self).__name__}: only={{{name!r}: {values!r}}} keeps no run. Give a value.",
+            )
         require(
             self.best in (None, "least", "most"),
             f"{type(self).__name__}: best={self.best!r}. Give 'least' or 'most'.",

@@ -30,6 +30,11 @@ def measure_of(value: str, columns: Collection[str]) -> Measure:
         return ReachedAt(value)
     if f"curve.{value}" in columns:
         return LastOf(value)
+    if f"array.{value}" in columns:
+        raise UserError(
+            f"{value!r} is an array of every run, and one number of each is compared. Return the "
+            "number that is meant from an instrument, such as the array's largest value."
+        )
     raise UserError(f"There is no value called {value!r}. {nearest(value, values_of(columns))}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import prod
 from operator import attrgetter
@@ -94,6 +94,7 @@ class Sweep:
                 raise UserError(f"There is no axis called {axis!r}. {cure}")
             if len(values) == 0:
                 raise UserError(f"The axis {axis} has no values. Give at least one.")
+            _refuse_equal(axis, values)
         _refuse_replaced([*axes])
         if self.allocate is not None:
             self.allocate.check(self)
@@ -204,7 +205,7 @@ class Sweep:
         ]
         if not equals or not values:
             raise UserError(f"--set {setting} gives no values. Write {axis}=v1,v2,…")
-        return axis, tuple(dict.fromkeys(values))
+        return axis, tuple(values)
 
     def among(self, table: pl.DataFrame) -> pl.DataFrame:
         """Keep the rows of a store's table that belong to this sweep.
@@ -239,6 +240,24 @@ def _refuse_replaced(axes: Sequence[str]) -> None:
                 f"have no effect. Set its fields one by one, such as {lost[0]}, or name {axis} "
                 "first in the sweep."
             )
+
+
+def _refuse_equal(axis: str, values: Sequence[Any]) -> None:
+    """Refuse an axis that has a value twice, perhaps written in two ways, such as 0.1 and 1e-1.
+
+    No run is made twice: most often another value was meant.
+    """
+    if isinstance(values, range):
+        return
+    seen: set[Any] = set()
+    for value in values:
+        known = value if isinstance(value, Hashable) else repr(value)
+        if known in seen:
+            raise UserError(
+                f"The axis {axis} has the value {describe(value)} more than once, and no run is "
+                "made twice. Give each value once."
+            )
+        seen.add(known)
 
 
 def python_values(values: Sequence[Any], axis: str) -> Sequence[Any]:

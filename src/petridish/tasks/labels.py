@@ -1,4 +1,8 @@
-"""Whether a user's task labels its examples as its domain counts classes: from 0, −1 for none."""
+"""What looks wrong in the examples of a user's task.
+
+Whether it labels them as its domain counts classes, from 0 and −1 for none; and whether every seed
+draws the same.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,11 @@ from numpy.typing import NDArray
 
 from petridish.choices import describe
 from petridish.errors import UserError
-from petridish.tasks.base import Task, draw_examples
+from petridish.tasks.base import Examples, Task, draw_examples
 
 SEEDS = (0, 1)
 FEW_LABELS, MANY_LABELS = 64, 4096  # examples drawn; many only if few look wrong
+FEW_EXAMPLES = 16  # of fewer, two seeds may draw the same by chance
 
 
 def check_classes(task: Task, most: int) -> None:
@@ -56,6 +61,24 @@ def _warn_of_constant(task: str, label: int, count: int) -> None:
     )
 
 
+@lru_cache(maxsize=256)
+def warn_of_one_sample(task: Task, most: int) -> None:
+    """Say, once, that a task draws the same training sample for every seed.
+
+    That is right of one real data set, and wrong of a task that was to be drawn anew. Of fewer than
+    16 examples nothing is said: they may agree by chance.
+    """
+    drawn = _draw(task, FEW_LABELS, most)
+    alike = all(np.array_equal(*each) for each in (drawn.x, drawn.labels))
+    if alike and drawn.x.shape[1] >= FEW_EXAMPLES:
+        print(
+            f"petridish: the task {describe(task)} draws the same training sample for every seed: "
+            "seeds differ in their start and batches alone, and intervals say nothing of other "
+            "samples. That is right of one fixed data set; else draw from Streams(seeds, purpose).",
+            file=sys.stderr,
+        )
+
+
 def unusual_labels(task: Task, most: int) -> str:
     """Return in words which labels are missing, and which classes never occur; often nothing."""
     k = task.domain.n_classes
@@ -63,13 +86,17 @@ def unusual_labels(task: Task, most: int) -> str:
 
 
 def _labels(task: Task, count: int, most: int) -> NDArray[Any]:
-    """Draw labels of `count` examples, or of `most` if the task has no more."""
+    return _draw(task, count, most).labels
+
+
+def _draw(task: Task, count: int, most: int) -> Examples:
+    """Draw `count` examples of two runs, or `most` if the task has no more."""
     if count > most:
         try:
-            return draw_examples(task, SEEDS, "train", 0, count).labels
+            return draw_examples(task, SEEDS, "train", 0, count)
         except Exception:  # however a task says that it has fewer
             count = most
-    return draw_examples(task, SEEDS, "train", 0, count).labels
+    return draw_examples(task, SEEDS, "train", 0, count)
 
 
 def _in_words(labels: NDArray[Any], k: int) -> str:

@@ -17,7 +17,7 @@ from petridish.choices import blamed, describe, placed
 from petridish.errors import UserError
 from petridish.tasks.base import Examples, Task, draw_examples
 from petridish.tasks.domain import Bits, Classes, Domain, OneHot, Tokens, numbers
-from petridish.tasks.labels import check_classes
+from petridish.tasks.labels import check_classes, warn_of_one_sample
 from petridish.training.losses import MeanOfExamples
 from petridish.training.numerics import with_floats
 from petridish.values import has_users
@@ -156,7 +156,10 @@ def try_tasks(spec: RunSpec) -> None:
 
     for task in _tasks(spec):
         if has_users(task) and not isinstance(task, Needs):
-            try_task(task, int(min(spec.data.m, 2**32)), spec.data.n_test)
+            m = int(min(spec.data.m, 2**32))
+            try_task(task, m, spec.data.n_test)
+            if task is spec.task:
+                warn_of_one_sample(task, m)
 
 
 def try_run(spec: RunSpec) -> None:
