@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from petridish.errors import UserError
 from petridish.models import MLP
 from petridish.rules.cells import Grid
 from petridish.rules.frontier import replayed_frontiers
@@ -170,6 +172,27 @@ def test_an_adaptive_run_stops_at_settled_cells(tmp_path: Path) -> None:
     assert spent.model_steps == table["steps"].sum()
     assert spent.share == pytest.approx(7 / 20, rel=0.01)
     assert replay(TINY, table.filter(pl.col("seed") < 5), AtHalf().search(TINY)) is None
+
+
+def test_what_nothing_solves_gets_no_seeds(tmp_path: Path) -> None:
+    """Seven runs of each setting would be unsolved, and the setting called settled."""
+    partly = replace(
+        TINY,
+        also=(Sweep(replace(TINY.base, training=Training(target_error=None)), {"seed": range(9)}),),
+    )
+    message = (
+        "Adaptive allocation gives seeds where it is unclear on which side of ½ success lies, and "
+        "1 of the 3 settings have no stop rule by which a run would be solved. Leave --adaptive "
+        "out, or set training.stop."
+    )
+    for wrong in (
+        lambda: run_sweep(partly, Store(tmp_path), executor="inline", adaptive=True),
+        lambda: replace(partly, allocate=AtHalf()),
+    ):
+        with pytest.raises(UserError) as error:
+            wrong()
+        assert str(error.value) == message
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_run_after_an_adaptive_one_trains_the_rest(tmp_path: Path) -> None:

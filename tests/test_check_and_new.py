@@ -93,6 +93,61 @@ def test_unusual_labels_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "labels       class 2 never occurs in 4096 examples\n" in capsys.readouterr().out
 
 
+NEVER = """
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+from petridish import (
+    MLP, Data, Evaluation, Instrument, Metric, RunSpec, SparseParity, Sweep, Training
+)
+
+@dataclass(frozen=True)
+class Depth(Metric):
+    name: ClassVar[str] = "depth"
+
+    def each(self, outputs, labels, facts):
+        return outputs.squeeze(-1) * VALUE
+
+@dataclass(frozen=True)
+class Gauge(Instrument):
+    name: ClassVar[str] = "gauge"
+    at: tuple[int, ...] | None = None
+
+    def read(self, reading):
+        return VALUE
+
+VALUE = math.nan
+SWEEP = Sweep(
+    RunSpec(
+        task=SparseParity(8, 2), data=Data(m=20, n_test=20), model=MLP(4),
+        training=Training(steps=50),
+        evaluation=Evaluation(curves=True, metrics=(Depth(),), instruments=(Gauge(AT),)),
+    ),
+    {"seed": range(2)},
+)
+"""
+
+
+def test_what_is_never_a_number_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of metrics and of instruments, but of those that read later steps alone."""
+    file = tmp_path / "never.py"
+    said = (
+        "is NaN whenever it is measured in a run of 4 steps. Where that is not meant, look for a "
+        "division by zero or the logarithm of a negative number.\n"
+    )
+    file.write_text(NEVER.replace("AT)", "None)"))
+    assert run_command(["check", str(file)]) == 0
+    found = capsys.readouterr().out
+    assert f"metric       test_depth {said}" in found
+    assert f"instrument   gauge {said}" in found
+    file.write_text(NEVER.replace("AT)", "(50,))").replace("math.nan", "1.0"))
+    assert run_command(["check", str(file)]) == 0
+    assert "NaN" not in capsys.readouterr().out
+    file.write_text(NEVER.replace("AT)", "(50,))"))
+    assert run_command(["check", str(file)]) == 0
+    assert "instrument   " not in capsys.readouterr().out
+
+
 OWN_CLAIM = """
 from dataclasses import dataclass
 from typing import ClassVar

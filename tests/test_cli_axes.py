@@ -147,6 +147,17 @@ def test_figures_show_three_axes(trained: Command, tmp_path: Path) -> None:
             "the seeds and measured on the other. Give an axis such as training.learning_rate.",
         ),
         (
+            ("--set", "lr=0.1,1e-1"),
+            "The axis training.learning_rate has the value 0.1 more than once, and no run is made "
+            "twice. Give each value once.",
+        ),
+        (
+            ("--set", "training.target_error=none", "--adaptive"),
+            "Adaptive allocation gives seeds where it is unclear on which side of ½ success lies, "
+            "and 8 of the 8 settings have no stop rule by which a run would be solved. Leave "
+            "--adaptive out, or set training.stop.",
+        ),
+        (
             ("--set", "training.target_error=none", "--value", "solved"),
             "'solved' was asked for, and these runs have no stop rule by which one would be "
             "solved. Give such as 'test_error', or set training.stop.",
@@ -163,6 +174,39 @@ def test_names_are_checked_before_anything_is_trained(
     assert done.returncode == 2
     assert done.stderr.startswith(f"petridish: {message}")
     assert not (tmp_path / "petridish-store").exists()
+
+
+def test_an_array_is_no_value_of_a_table(inside: Command, tmp_path: Path) -> None:
+    """Said before anything is trained; the same instrument's numbers are shown."""
+    text = f"""{OWN}
+import numpy as np
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from petridish import Evaluation, Instrument
+
+@dataclass(frozen=True)
+class Outputs(Instrument):
+    name: ClassVar[str] = "shape"
+
+    def read(self, reading):
+        return np.arange(3.0) if ARRAY else 3.0
+
+ARRAY = True
+SWEEP = replace(
+    SWEEP, base=replace(SWEEP.base, evaluation=Evaluation(curves=True, instruments=(Outputs(),)))
+)
+"""
+    asked = ("run", "own.py", "--executor", "inline", "--set", "seed=0,1", "--value", "shape")
+    (tmp_path / "own.py").write_text(text)
+    refused = inside(*asked)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "petridish: 'shape' is an array of every run, and one number of each is compared. Return "
+        "the number that is meant from an instrument, such as the array's largest value.\n"
+    )
+    assert not (tmp_path / "petridish-store").exists()
+    (tmp_path / "own.py").write_text(text.replace("ARRAY = True", "ARRAY = False"))
+    assert "median shape at the end" in inside(*asked).stdout
 
 
 def test_the_best_end_is_chosen_by_an_option(trained: Command) -> None:

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -19,6 +20,7 @@ import pytest
 
 from petridish import estimator
 from petridish.compare import methods as fitting
+from petridish.compare import reader
 from petridish.compare.methods import FOREST, GUESS, MLP, methods
 from petridish.errors import UserError
 from tests.conftest import Command, SmokeStore
@@ -87,22 +89,30 @@ def test_compare_tells_what_it_found_and_who_is_ahead(inside: Command, tmp_path:
 
 @pytest.mark.usefixtures("shop")
 def test_the_time_begins_with_the_command(inside: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not after the libraries are imported."""
+    """Not after the table is read; what the page needs is imported while fits run."""
     begun = []
+    read = reader.read_table
 
-    def note(examples: object, *, started: float, **_: object) -> None:
+    def note(
+        examples: object, *, started: float, meanwhile: Callable[[], object], **_: object
+    ) -> None:
         begun.append(started)
+        meanwhile()
         raise UserError("That is all.")
 
-    monkeypatch.setattr("petridish.compare.compare", note)
-    before = perf_counter()
+    monkeypatch.setattr("petridish.compare.comparison.compare", note)
     monkeypatch.setattr(
-        "petridish.cli.tabular_compare.import_module", lambda _: begun.append(perf_counter())
+        "petridish.compare.reader.read_table",
+        lambda file: begun.append(perf_counter()) or read(file),
     )
+    imported: list[str] = []
+    monkeypatch.setattr("petridish.cli.tabular_compare.import_module", imported.append)
+    before = perf_counter()
     inside("tabular", "compare", "shop.csv", "--target", "sold", *QUICK)
 
-    imported, started = begun
-    assert before < started < imported
+    read_at, started = begun
+    assert before < started < read_at
+    assert "petridish.compare.page" in imported
 
 
 @pytest.mark.usefixtures("quick", "shop")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import subprocess
+import sys
 import warnings
 from concurrent.futures import Future
 from dataclasses import replace
@@ -194,6 +196,32 @@ def test_libraries_say_nothing_during_a_fit(
 
     assert not found.failure
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_imports_no_more_than_fits_need() -> None:
+    """Neither engines, rules nor figures: with their imports the time was up before a fit."""
+    code = (
+        "import sys, petridish.compare.course as course, petridish.compare.methods as methods;"
+        "methods.warm_up(methods.GUESS);"
+        "rooms = ('training', 'rules', 'figures', 'sweeps', 'store');"
+        "print(sorted({f'petridish.{room}' for room in rooms} & {*sys.modules}"
+        " | {'torch', 'matplotlib', 'jinja2'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_something_else_is_done_once_while_the_first_fits_run(clockwork: NumericTable) -> None:
+    """Before any of them is waited for."""
+    seen: list[int] = []
+    calls: list[int] = []
+
+    def show(done: int, planned: int, left: float) -> None:
+        seen.append(done)
+
+    compare(clockwork, seconds=20, jobs=1, show=show, meanwhile=lambda: calls.append(len(seen)))
+    assert calls == [0]
+    assert seen
 
 
 def test_two_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -35,7 +36,7 @@ from petridish.rules import (
     Trend,
     nothing,
 )
-from petridish.rules.declared import columns_of_run
+from petridish.rules.declared import check_rule, columns_of_run
 from petridish.rules.measures import Floats
 from petridish.store import Store
 from petridish.sweeps import Arms, FindThreshold, Sweep, run_sweep
@@ -95,6 +96,19 @@ class Undeclared(Measure):
             "No run of this sweep has data.m = 100, of which its rule speaks. Known: 32, 64.",
         ),
         (
+            Rule(Solved(), Each(("data.m",), only={"data.m": "32"}), Share(), above=0.5),
+            "No run of this sweep has data.m = '32', of which its rule speaks. Known: 32, 64.",
+        ),
+        (
+            Rule(Solved(), Each(("data.m",), only={"seed": 99}), Share(), above=0.5),
+            "No run of this sweep has seed = 99, of which its rule speaks. Known: 0, 1",
+        ),
+        (
+            Rule(Solved(), Each(("data.m",), only={"outcome": "DONE"}), Share(), above=0.5),
+            "No run of this sweep has outcome = DONE, of which its rule speaks. Known: DIVERGED, "
+            "OUT_OF_STEPS, SOLVED.",
+        ),
+        (
             Rule(Solved(), PairedBySeed("uniform", "sparse(3)", along="init"), Mean(), above=0.0),
             "No run of this sweep has init = sparse(3), of which its rule speaks. Known: uniform.",
         ),
@@ -134,6 +148,28 @@ def test_values_columns_and_settings_are_checked_before_training(
         experiment(rule, sweep).check(sweep)
 
     assert str(error.value).startswith(f"own (a): {message}")
+
+
+def test_a_layout_keeps_runs_by_seed_and_by_what_came_out() -> None:
+    """These are no fields of a setting, and were said to have no such value."""
+    sweep = Sweep(SPEC, {"data.m": (32, 64), "seed": range(4)})
+    for only in ({"seed": (0, 1)}, {"outcome": "SOLVED"}, {"solved_at": 100}):
+        check_rule(Rule(Solved(), Each(("data.m",), only=only), Share(), above=0.5), sweep)
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        (range(3), "only=range(0, 3). Give columns with the values to be kept, such as "),
+        ([("data.m", 3)], "only=[('data.m', 3)]. Give columns with the values to be kept, such "),
+        ({"data.m": ()}, "only={'data.m': ()} keeps no run. Give a value."),
+    ],
+)
+def test_what_a_layout_keeps_is_columns_with_values(only: Any, said: str) -> None:
+    """Refused where it is written."""
+    with pytest.raises(UserError) as error:
+        Each(only=only)
+    assert str(error.value).startswith(f"Each: {said}")
 
 
 def test_what_a_claim_names_may_be_left_out_by_a_user() -> None:

@@ -322,6 +322,43 @@ def test_a_constant_label_is_warned_of_once(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+@dataclass(frozen=True)
+class OneSample:
+    """The same examples for every seed, as of a real data set, or of a forgotten seed."""
+
+    name: ClassVar[str] = "one_sample"
+
+    available: int = 1000
+    anew: str = ""  # a purpose that is drawn anew
+
+    @property
+    def domain(self) -> Domain:
+        """Two real numbers of two classes."""
+        return Domain(Reals((2,)), Classes(2))
+
+    def draw(self, seeds: Any, purpose: str, start: int, count: int) -> Examples:
+        """Draw from the same stream."""
+        if start + count > self.available:
+            raise ValueError("there are no more")
+        drawn = Streams(seeds if purpose == self.anew else [7] * len(seeds), purpose)
+        x = drawn.normals(2 * start, 2 * count).reshape(len(seeds), count, 2)
+        return Examples((x[..., 0] > 0).astype(np.int64), dense=x.astype(np.float32))
+
+
+def test_one_sample_for_all_seeds_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not of one that draws training samples anew, nor where few examples may agree by chance."""
+    for m in (5, 40, 40):
+        tried(OneSample(), m)
+    assert set(capsys.readouterr().err.splitlines()) == {
+        "petridish: the task one_sample draws the same training sample for every seed: seeds "
+        "differ in their start and batches alone, and intervals say nothing of other samples. That "
+        "is right of one fixed data set; else draw from Streams(seeds, purpose)."
+    }
+    tried(OneSample(anew="train"), 40)
+    tried(OneSample(available=12), 5)
+    assert capsys.readouterr().err == ""
+
+
 def test_facts_that_come_and_go() -> None:
     """The same facts for every sample, whoever asks."""
     assert refused(check_task, Drawn("sometimes")) == (

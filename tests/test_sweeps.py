@@ -191,6 +191,28 @@ def test_wrong_settings_are_refused(settings: list[str], sentence: str) -> None:
     assert text.startswith(sentence) if sentence.endswith(" ") else text == sentence
 
 
+@pytest.mark.parametrize(
+    ("axis", "values", "shown"),
+    [
+        ("training.learning_rate", (0.1, 0.3, 1e-1), "0.1"),
+        ("model.width", (3, 3.0), "3.0"),
+        ("seed", (0, 1, 1), "1"),
+        ("task", (SparseParity(8, 2), SparseParity(n=8, k=2)), "sparse_parity(8, 2)"),
+        ("task.support", ([0, 1], [0, 1]), "[0, 1]"),
+    ],
+)
+def test_an_axis_has_each_value_once(axis: str, values: Any, shown: str) -> None:
+    """However they are written: a value that was meant to differ would be missing unsaid."""
+    with pytest.raises(UserError) as error:
+        Sweep(TINY, {axis: values})
+    assert str(error.value) == (
+        f"The axis {axis} has the value {shown} more than once, and no run is made twice. Give "
+        "each value once."
+    )
+    with pytest.raises(UserError, match=r"^The axis data\.m has the value 50.0 more than once"):
+        SWEEP.narrowed(["m=50,5e1"])
+
+
 def test_a_wrong_axis_is_refused_when_declared() -> None:
     """The nearest paths are offered; an axis needs values."""
     with pytest.raises(UserError) as error:

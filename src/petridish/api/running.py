@@ -14,6 +14,7 @@ from petridish.experiment import Experiment
 from petridish.store import Store, tidy
 from petridish.store.requests import SweepNote, note_request
 from petridish.sweeps import Progress, Summary, Sweep, make_progress, run_sweep
+from petridish.sweeps.adaptive import AtHalf
 from petridish.sweeps.executors import Executor
 
 
@@ -108,6 +109,8 @@ def carry_out(
 
     Small shards are merged at the end if there are many.
     """
+    if adaptive:
+        AtHalf().check(sweep)  # before anything is noted
     store.prepare()
     name = str(experiment.user_file or experiment.id)
     note_request(store.folder, name, scale, [*map(str, request)], own)

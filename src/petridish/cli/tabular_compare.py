@@ -63,12 +63,9 @@ def compare(
 ) -> None:
     """Compare methods on a table of your own."""
     from petridish.compare import compare as carry_out
-    from petridish.compare import comparison_page, examine, read_table
+    from petridish.compare import examine, read_table
     from petridish.compare.comparison import check_options
-    from petridish.compare.page import command_line, document
 
-    # Now, when it is counted, and not after the fits, when it would come on top.
-    import_module("matplotlib.backends.backend_svg")
     started = context.obj  # the time begins with the command
     wanted = _task(task)
     left_out = [name.strip() for name in (drop or "").split(",") if name.strip()]
@@ -91,7 +88,11 @@ def compare(
     if not json:
         _say_found(description)
     with _bar(quiet=json) as show:
-        comparison = carry_out(examples, **options, show=show, started=started)
+        comparison = carry_out(
+            examples, **options, show=show, started=started, meanwhile=_import_page
+        )
+    from petridish.compare.page import command_line, comparison_page, document
+
     command = command_line(str(file), comparison, target, drop=left_out, task=wanted)
     _write(page, comparison_page(comparison, description, command=command))
     if json:
@@ -101,6 +102,12 @@ def compare(
     _say_ranking(comparison, description)
     typer.echo(f"\nPage:  {page}")
     typer.echo(f"Again: {command}")
+
+
+def _import_page() -> None:
+    """Import what the page needs while fits run, and not after them, when it would come on top."""
+    for name in ("petridish.compare.page", "matplotlib.backends.backend_svg", "scipy.special"):
+        import_module(name)
 
 
 # Options
@@ -177,7 +184,7 @@ def _bar(*, quiet: bool) -> Iterator[Show | None]:
 
 def _say_found(description: Description) -> None:
     """Print what is in the table."""
-    from petridish.compare.page import target_line
+    from petridish.compare.describe import target_line
     from petridish.pages import percent
 
     typer.echo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from petridish.compare.course import Course, Show
@@ -68,6 +68,7 @@ def compare(
     jobs: int | None = None,
     show: Show | None = None,
     started: float | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Comparison:
     """Fit every method to growing parts of a table, again and again.
 
@@ -93,6 +94,8 @@ def compare(
         Called after each fit.
     started : float, optional
         When the time began, by `time.perf_counter`; now, if not given.
+    meanwhile : function, optional
+        Called once while the first fits run: what else takes time, such as imports for a page.
     """
     from joblib import cpu_count
 
@@ -124,6 +127,7 @@ def compare(
         show=show or (lambda *_: None),
         started=time.perf_counter() if started is None else started,
         shorten=sizes is None,
+        meanwhile=meanwhile,
     )
     course.run()
     order = {name: place for place, name in enumerate(methods())}

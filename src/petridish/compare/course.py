@@ -51,6 +51,8 @@ class Course:
     show: Show
     started: float
     shorten: bool
+    meanwhile: Callable[[], object] | None = None
+    """Called once, while the first fits run in their processes."""
     limit: float | None = None
     fits: list[MethodFit] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -112,6 +114,9 @@ class Course:
 
     def _collect(self, waiting: set[Future[MethodFit]]) -> bool:
         """Wait for a fit; return False if the time is up and there is enough to be ranked."""
+        if self.meanwhile is not None:
+            self.meanwhile()
+            self.meanwhile = None
         left = self.until - self.spent() if self._enough() else math.inf
         done, _ = wait(waiting, None if math.isinf(left) else max(0.0, left), FIRST_COMPLETED)
         for future in done:

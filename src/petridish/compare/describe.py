@@ -21,9 +21,11 @@ from petridish.compare.cleaning import (
     count_rows,
     describe_column,
     shortened,
+    write_number,
 )
 from petridish.errors import UserError, nearest
 from petridish.estimator.arguments import reads_as_number
+from petridish.pages import percent
 
 Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]
@@ -340,3 +342,22 @@ def _codes(series: pl.Series) -> tuple[Floats, tuple[str, ...]]:
     levels = series.drop_nulls().unique().sort()
     places = series.replace_strict(levels, np.arange(len(levels)), return_dtype=pl.Float64)
     return places.fill_null(float("nan")).to_numpy(), tuple(levels)
+
+
+def target_line(description: Description) -> str:
+    """Return a sentence on what is to be predicted, and how its values lie."""
+    if description.classes:
+        shares = [
+            f"{name} {percent(rows / description.usable)}" for name, rows in description.classes[:8]
+        ]
+        more = f" and {len(description.classes) - 8} more" if len(description.classes) > 8 else ""
+        return (
+            f"{description.target} has {len(description.classes)} classes: "
+            f"{', '.join(shares)}{more}."
+        )
+    found = {name: write_number(value) for name, value in description.spread.items()}
+    return (
+        f"{description.target} runs from {found['least']} to {found['greatest']}, median "
+        f"{found['median']}, middle half {found['lower_quartile']} to {found['upper_quartile']}, "
+        f"standard deviation {found['deviation']}."
+    )

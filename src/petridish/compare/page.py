@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from petridish.compare.cleaning import write_number
 from petridish.compare.comparison import Comparison
-from petridish.compare.describe import Description
+from petridish.compare.describe import Description, target_line
 from petridish.compare.drawing import COLOURS, importance_bars, importances, learning_curves
 from petridish.compare.methods import GUESS, methods
 from petridish.compare.ranking import (
@@ -21,7 +20,7 @@ from petridish.compare.ranking import (
     findings,
     standings,
 )
-from petridish.pages import percent, picture, render, versions
+from petridish.pages import picture, render, versions
 
 MOST_SHOWN = 40  # columns that the page lists without being asked
 LIBRARIES = ("numpy", "polars", "scikit-learn", "torch", "lightgbm", "xgboost")
@@ -79,25 +78,6 @@ def _by_size(comparison: Comparison, measure: ErrorFormat) -> dict[str, list[tup
             text = measure.write(means[name]) if name in means else "failed"
             cells.append((text, name != GUESS and means.get(name) == best))
     return found
-
-
-def target_line(description: Description) -> str:
-    """Return a sentence on what is to be predicted, and how its values lie."""
-    if description.classes:
-        shares = [
-            f"{name} {percent(rows / description.usable)}" for name, rows in description.classes[:8]
-        ]
-        more = f" and {len(description.classes) - 8} more" if len(description.classes) > 8 else ""
-        return (
-            f"{description.target} has {len(description.classes)} classes: "
-            f"{', '.join(shares)}{more}."
-        )
-    found = {name: write_number(value) for name, value in description.spread.items()}
-    return (
-        f"{description.target} runs from {found['least']} to {found['greatest']}, median "
-        f"{found['median']}, middle half {found['lower_quartile']} to {found['upper_quartile']}, "
-        f"standard deviation {found['deviation']}."
-    )
 
 
 def manner(comparison: Comparison) -> list[str]:

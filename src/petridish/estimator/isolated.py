@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 
-from petridish.training.numerics import settled
-
 
 @contextmanager
 def alone(*, on_torch: bool) -> Iterator[None]:
@@ -24,5 +22,7 @@ def alone(*, on_torch: bool) -> Iterator[None]:
         logging.disable(logging.CRITICAL)
         stack.enter_context(threadpool_limits(limits=1))
         if on_torch:
+            from petridish.training.numerics import settled
+
             stack.enter_context(settled())
         yield

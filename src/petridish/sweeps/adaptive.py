@@ -89,15 +89,18 @@ class AtHalf(Allocates):
         if not 0 < self.level < 1:
             raise UserError(f"AtHalf: level={self.level}. Give a probability between 0 and 1.")
 
-    def search(self, sweep: Sweep) -> SeedSearch:
-        """Lay the sweep out by cells; refuse cells that no run can solve."""
+    def check(self, sweep: Sweep) -> None:
+        """Refuse cells that no run can solve."""
         cells = [spec for spec, _ in sweep.cells()]
         if endless := sum(spec.stop is None for spec in cells):
             raise UserError(
-                f"Adaptive allocation gives seeds where it is unclear on which side of ½ success "
+                "Adaptive allocation gives seeds where it is unclear on which side of ½ success "
                 f"lies, and {endless} of the {len(cells)} settings have no stop rule by which a "
                 "run would be solved. Leave --adaptive out, or set training.stop."
             )
+
+    def search(self, sweep: Sweep) -> SeedSearch:
+        """Lay the sweep out by cells."""
         return SeedSearch(self.level, sweep)
 
 

@@ -166,6 +166,7 @@ def chosen_by(sweep: Sweep, *, adaptive: bool) -> Search | None:
                 f"--adaptive was given, and this sweep chooses its runs by "
                 f"{describe(part.allocate)} already. Leave --adaptive out."
             )
+    AtHalf().check(sweep)
     return AtHalf().search(sweep)
 
 
