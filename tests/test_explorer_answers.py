@@ -87,6 +87,8 @@ def test_every_setting_has_the_numbers_of_the_outcome_table(
         for column, numbers in (("value", "values"), ("low", "low"), ("high", "high")):
             there = math.nan if row[column] is None else row[column]
             assert number(found[numbers][i]) == pytest.approx(there, nan_ok=True)
+    kinds = ("one of the two middle runs", "runs stopped once they were solved")
+    assert found["remarks"] == [r for r in expected.remarks if any(kind in r for kind in kinds)]
 
 
 def test_all_runs_of_a_store_are_a_set_too(world: World) -> None:

@@ -93,6 +93,12 @@ def test_a_report_shows_what_was_asked_for(inside: Command, store: Path, tmp_pat
     ]
     assert re.findall(r'<li><a href="#(.*?)">', page) == ["PF-1-smoke-seed-0..4-r-4", "mine-own"]
     assert "Scale smoke, seed=0..4, r=4: 30 runs" in page
+    assert (
+        "These are some of the settings of PF-1 at smoke scale. Its claims are about all of them, "
+        "and are not judged on a part. `petridish verdicts` does all the same."
+    ) in page
+    assert page.count('<div class="claim">') == 1  # of mine.py, of which nothing was left out
+    assert "No claims are declared." not in page
     assert "petridish run PF-1 --scale smoke --set seed=0..4 --set r=4 --store s" in page
     assert "petridish run mine.py --store s" in page
     assert re.search(r"Written on \d{4}-\d\d-\d\d with petridish ", page)

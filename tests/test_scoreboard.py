@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-from petridish.api.asked import is_part
 from petridish.chapters import EXPERIMENTS
 from petridish.chapters.inventory import inventory
 from petridish.explorer.judged import claims_of, scoreboard_of
@@ -207,7 +206,7 @@ def test_a_part_of_an_experiment_is_not_judged(
         ([], False),
     ):
         sweep = experiment.sweep("demo").narrowed(settings)
-        assert is_part(experiment, "demo", settings, sweep) is part
+        assert experiment.is_part("demo", settings, sweep) is part
 
     store = tmp_path / "store"
     copy_runs(smoke_store("PF-1"), store)

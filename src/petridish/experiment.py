@@ -30,6 +30,7 @@ from petridish.rules.outcome_remarks import rule_reads_end, stopped_apart
 from petridish.rules.varying import axis_order, is_plane
 from petridish.store.verdicts_shown import Judged, VerdictsShown
 from petridish.sweeps import Sweep, load_user_file
+from petridish.training import cell_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -156,6 +157,25 @@ class Experiment:
         """
         share = self.level / max(1, len(self.claims)) / (nth * (nth + 1))
         return Verdict(claim, _judge(claim, runs, share), share)
+
+    def is_part(self, scale: str, settings: Sequence[str], sweep: Sweep) -> bool:
+        """Return whether settings leave out cells of the experiment's sweep, and add none.
+
+        Claims are about the whole: of one cell they say nothing. Fewer seeds are no part.
+        """
+        if not settings:
+            return False
+        cells, whole = (
+            {cell_text(spec) for spec, _ in each.cells()} for each in (sweep, self.sweep(scale))
+        )
+        return cells < whole
+
+    def why_part(self, scale: str) -> str:
+        """Return why claims are not judged on a part of the settings."""
+        return (
+            f"These are some of the settings of {self.id} at {scale} scale. Its claims are about "
+            "all of them, and are not judged on a part."
+        )
 
     def judge_shown(
         self, runs: pl.DataFrame, store: Path, scale: str, settings: Sequence[str] = ()

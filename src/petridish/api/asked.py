@@ -12,7 +12,6 @@ from petridish.errors import UserError
 from petridish.experiment import Experiment, user_experiment
 from petridish.rules.varying import axis_order
 from petridish.sweeps import Sweep
-from petridish.training import cell_text
 
 Asked = Sweep | Experiment | str | Path
 """A sweep, an experiment, the id of one, or the path of a Python file that declares one."""
@@ -56,16 +55,3 @@ def find_sweep(
     sweep = experiment.sweep(scale).narrowed(settings or [])
     experiment.check(sweep)
     return experiment, scale, sweep
-
-
-def is_part(experiment: Experiment, scale: str, settings: Settings, sweep: Sweep) -> bool:
-    """Return whether settings leave out cells of an experiment's sweep, and add none.
-
-    Claims are about the whole: of one cell they say nothing. Fewer seeds are no part.
-    """
-    if not settings:
-        return False
-    cells, whole = (
-        {cell_text(spec) for spec, _ in each.cells()} for each in (sweep, experiment.sweep(scale))
-    )
-    return cells < whole

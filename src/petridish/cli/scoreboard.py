@@ -82,7 +82,6 @@ def _stored(store: Path) -> list[Written]:
 
     But for smoke scale, at which verdicts mean nothing, and parts of an experiment's settings.
     """
-    from petridish.api.asked import is_part
     from petridish.chapters import EXPERIMENTS
     from petridish.publish.scoreboard import Written
     from petridish.store.requests import requests
@@ -95,7 +94,7 @@ def _stored(store: Path) -> list[Written]:
     asked = [
         (request, (experiment, scale, sweep))
         for request, (experiment, scale, sweep) in asked
-        if not is_part(experiment, scale, request.settings, sweep)
+        if not experiment.is_part(scale, request.settings, sweep)
     ]
     if not asked:
         return []

@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from petridish.errors import UserError
 from petridish.explorer.held import condition, in_order, is_settable, setting_text, shown_field
 from petridish.explorer.record_runs import json_ready
 from petridish.explorer.run_sets import RunSet, Snapshot
-from petridish.rules.measures import ENDS, Solved
+from petridish.rules.measures import ENDS, Measure, Solved, SolvedAt
 from petridish.rules.outcome_classes import KINDS, with_classes
+from petridish.rules.outcome_remarks import half_known, reads_end, stopped_apart
 from petridish.rules.outcome_table import (
     COVERAGE,
     field_text,
@@ -27,6 +29,7 @@ from petridish.rules.outcome_table import (
 )
 from petridish.rules.outcome_values import DELAY, measure_of, usual_value, values_of
 from petridish.rules.varying import PARTS, axis_order, varying
+from petridish.statistics.known import Known
 
 MOST_SETTINGS = 50_000
 MOST_HELD = 200  # values of a field that a command may name
@@ -148,11 +151,22 @@ def value_of(found: RunSet, now: Snapshot, name: str) -> dict[str, Any]:
         + (f" ({wilson})" if kind == "share" else " of the median, by order statistics"),
         "steps": name == "time" or name.startswith(("test_error <", "train_error <")),
         "n": np.bincount(place[known.there], minlength=len(now.settings)).tolist(),
+        "remarks": _remarks(now, measure, known, place),
         "columns": curves,
         "values": json_ready(list(value)),
         "low": json_ready(list(low)),
         "high": json_ready(list(high)),
     }
+
+
+def _remarks(now: Snapshot, measure: Measure, known: Known, place: NDArray[np.int64]) -> list[str]:
+    """Return what a table of the same value says below it."""
+    if isinstance(measure, Solved):
+        return []
+    said = half_known(known, place, unsolved=isinstance(measure, SolvedAt))
+    if reads_end(measure):
+        said += stopped_apart(now.with_settings("training.steps", "training.target_error"))
+    return said
 
 
 def _classes(now: Snapshot) -> dict[str, Any]:

@@ -26,11 +26,7 @@ def claims_of(found: RunSet, now: Snapshot) -> dict[str, Any]:
     if experiment is None or sweep is None:
         return {"claims": [], "complete": False, "why": "No experiment declared these runs."}
     if found.part:
-        why = (
-            f"These are some of the settings of {experiment.id} at {found.scale} scale. Its claims "
-            "are about all of them, and are not judged on a part."
-        )
-        return {"claims": [], "complete": False, "why": why}
+        return {"claims": [], "complete": False, "why": experiment.why_part(found.scale)}
     if not experiment.claims:
         return {"claims": [], "complete": False, "why": "This experiment declares no claims."}
     table = found.table(experiment.columns_needed(sweep, "claims"))

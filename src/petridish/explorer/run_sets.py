@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from petridish.api.asked import find_sweep, is_part
+from petridish.api.asked import find_sweep
 from petridish.errors import UserError
 from petridish.experiment import Experiment
 from petridish.explorer.record_runs import KeptRuns, RecordRuns
@@ -293,7 +293,7 @@ class RunSets:
                 scale=scale,
                 settings=request.settings,
                 sweep=sweep,
-                part=is_part(experiment, scale, request.settings, sweep),
+                part=experiment.is_part(scale, request.settings, sweep),
             )
         )
 

@@ -126,6 +126,11 @@ def chapter_of(shown: Shown, runs: pl.DataFrame, store: Path) -> Chapter:
         with _noted(missing, f"{experiment.id}: {name} is not tabulated."):
             tables[name] = tabulate(runs)
     verdicts: list[Verdict] = []
+    if experiment.claims and experiment.is_part(shown.scale, shown.settings, shown.sweep):
+        missing.append(
+            f"{experiment.why_part(shown.scale)} `petridish verdicts` does all the same."
+        )
+        return Chapter(shown, runs, [], pictures, tables, missing)
     with _noted(missing, f"{experiment.id}: no claim is judged."):
         verdicts = experiment.judge_shown(runs, store, shown.scale, shown.settings)
     return Chapter(shown, runs, verdicts, pictures, tables, missing)

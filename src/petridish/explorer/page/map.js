@@ -56,7 +56,7 @@ async function showMap(set) {
   const parts = [
     setHead(set),
     mapControls(set, layout, name),
-    ...layout.remarks.map((text) => element("p", { class: "soft" }, text)),
+    ...[...layout.remarks, ...(value.remarks || [])].map((text) => element("p", { class: "soft" }, text)),
     name === "classes" ? await thresholds(set, value, now, draw) : null,
     legend, panels, reading, pinsBox(set),
     element("div", { class: "buttons" },
