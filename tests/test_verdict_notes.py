@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -131,18 +132,23 @@ def test_judging_until_a_verdict_appears_keeps_its_stated_risk() -> None:
     rng = np.random.default_rng(1)
     claim = Claim("a", "So.", "ours", Rule(Solved(), Each(), Share(), above=0.5))
     own = Experiment("own", "own", "ours", {"own": Sweep(BASE, {})}, (claim,), level=0.2)
+
+    @cache  # a share depends on two numbers alone, which many worlds have in common
+    def decided(solved: int, n: int, nth: int) -> bool:
+        outcomes = ["SOLVED"] * solved + ["OUT_OF_STEPS"] * (n - solved)
+        runs = pl.DataFrame({"outcome": outcomes, "seed": range(n)})
+        verdict = own.judge_again(claim, runs, nth=nth) if nth > 1 else own.judge(runs)[0]
+        return verdict.finding.judgement is not UNDECIDED
+
     bold = careful = 0
     for _ in range(300):
-        solved = rng.random(320) < 0.5
+        solved = (rng.random(320) < 0.5).cumsum()
         seen = believed = False
         for nth, n in enumerate((10, 20, 40, 80, 160, 320), 1):
-            outcomes = ["SOLVED" if each else "OUT_OF_STEPS" for each in solved[:n]]
-            runs = pl.DataFrame({"outcome": outcomes, "seed": range(n)})
-            decided = own.judge(runs)[0].finding.judgement is not UNDECIDED
-            seen |= decided
-            if decided and not believed:
-                stands = own.judge_again(claim, runs, nth=nth).finding.judgement is not UNDECIDED
-                believed = nth == 1 or stands
+            so_far = int(solved[n - 1])
+            seen |= decided(so_far, n, 1)
+            if decided(so_far, n, 1) and not believed:
+                believed = decided(so_far, n, nth)
         bold, careful = bold + seen, careful + believed
 
     assert careful <= most_wrong(300, 0.3)

@@ -24,12 +24,17 @@ def weighed_shares(solved: Floats, own: Floats, rng: np.random.Generator) -> Flo
 
 
 def monotone(shares: Floats, weights: Floats) -> Floats:
-    """Return the nearest shares that never fall along the last axis, weighted by its weights."""
-    from scipy.optimize import isotonic_regression
+    """Return the nearest shares that never fall along the last axis, weighted by its weights.
 
-    found: Floats = np.apply_along_axis(
-        lambda row: isotonic_regression(row, weights=weights).x, -1, shares
-    )
+    Isotonic regression of all rows at once: entry j is the largest over first ≤ j of the least
+    over last ≥ j of the weighted mean from first to last.
+    """
+    found = np.full_like(shares, -math.inf)
+    for first in range(len(weights)):
+        summed = np.cumsum((weights * shares)[..., first:], axis=-1)
+        means = summed / np.cumsum(weights[first:])  # from first to each last
+        least = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]
+        np.maximum(found[..., first:], least, out=found[..., first:])
     return found
 
 
