@@ -55,8 +55,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster
     """Run two workers, of which one uses the plainest instructions."""
     with ProcessCluster(tmp_path_factory.mktemp("cluster")) as started:
         started.start_scheduler()
-        started.start_worker()
-        started.start_worker(environment={"PETRIDISH_ISA": "portable"})
+        started.start_worker(nanny=False)
+        started.start_worker(nanny=False, environment={"PETRIDISH_ISA": "portable"})
         yield started
 
 
@@ -412,7 +412,7 @@ def test_an_interrupted_command_keeps_what_has_ended(
     cluster: ProcessCluster, client: Any, tmp_path: Path
 ) -> None:
     """Exit code 130; the same command goes on."""
-    write_file(tmp_path, task="Scaled(seconds=0.5)", **{"range(8)": "range(60)"})
+    write_file(tmp_path, task="Scaled(seconds=0.2)", **{"range(8)": "range(60)"})
     process = command(tmp_path, cluster, "--engine", "reference")
     store = Store(tmp_path / "kept")
     wait_for(lambda: len(store.keys()) >= 5 or process.poll() is not None)
@@ -432,7 +432,7 @@ def test_a_dead_scheduler_ends_the_command_with_one_line(tmp_path: Path) -> None
     write_file(tmp_path, task="Scaled(seconds=0.2)", **{"range(8)": "range(60)"})
     with ProcessCluster(tmp_path / "own") as own:
         scheduler = own.start_scheduler()
-        own.start_worker()
+        own.start_worker(nanny=False)
         process = command(tmp_path, own, "--engine", "reference")
         store = Store(tmp_path / "kept")
         wait_for(lambda: len(store.keys()) >= 3 or process.poll() is not None)
@@ -484,6 +484,27 @@ def test_a_worker_that_dies_while_it_is_asked_is_no_refusal(client: Any, tmp_pat
     answers = workers._ask("", "")
 
     assert sorted(answers) == sorted(client.nthreads())
+
+
+def test_a_scheduler_that_goes_while_it_is_asked() -> None:
+    """Its client may not know yet: the sentence is the same."""
+    from distributed.comm.core import CommClosedError
+
+    from petridish.sweeps.executors.dask import DaskWorkers
+
+    def sync(*given: Any, **more: Any) -> Any:
+        raise CommClosedError("in <TCP (closed)>: Stream is closed")
+
+    scheduler = SimpleNamespace(address="tcp://head:8786")
+    proxy: Any = SimpleNamespace(_run=None, sync=sync, status="running", scheduler=scheduler)
+    workers = DaskWorkers.__new__(DaskWorkers)
+    workers.client = proxy
+    with pytest.raises(UserError) as error:
+        workers._ask("", "")
+    assert str(error.value) == (
+        "The scheduler tcp://head:8786 cannot be reached any more. The runs that had ended and "
+        "came back are kept; give the same command again to go on."
+    )
 
 
 def test_a_store_that_workers_must_see(client: Any, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_two_callers_share_one_cluster_and_one_store(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path, steps=2000, seeds=20)
     with ProcessCluster(tmp_path / "cluster") as cluster:
         cluster.start_scheduler()
-        cluster.start_worker(threads=2)
+        cluster.start_worker(threads=2, nanny=False)
         both = [begin(tmp_path, cluster), begin(tmp_path, cluster)]
         said = [command.communicate()[1] for command in both]
 
@@ -148,7 +148,7 @@ def test_a_sweep_over_tls(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        cluster.start_worker()
+        cluster.start_worker(nanny=False)
         command = begin(tmp_path, cluster)
         _, err = command.communicate()
         _, refused = plain.communicate()

@@ -25,8 +25,8 @@ import sys, time
 from pathlib import Path
 import petridish.api.running
 from petridish.sweeps import leases
-leases.LEASE_SECONDS = 3.0
-leases.GATE_SECONDS = 1.0
+leases.LEASE_SECONDS = 2.0
+leases.GATE_SECONDS = 0.5
 Path("ready", sys.argv[1]).touch()
 while not Path("go").exists():
     time.sleep(0.05)

@@ -103,7 +103,7 @@ class DaskWorkers(Executor):
     def _wait_for_workers(self) -> None:
         if not self.client.nthreads():
             print("petridish: the cluster has no worker yet; waiting.", file=sys.stderr, flush=True)
-        with interruptible() as interrupted:
+        with interruptible() as interrupted, self._asking():
             while not self.client.nthreads():
                 time.sleep(0.5)
                 if interrupted.is_set():
@@ -114,14 +114,15 @@ class DaskWorkers(Executor):
         """Ask every worker who it is, and whether it sees a file of the store."""
         client = self.client
         try:
-            answers: dict[str, Any] = client.sync(
-                client._run,
-                remote.look,
-                folder,
-                probe,
-                on_error="return",
-                callback_timeout=ANSWER_SECONDS,
-            )
+            with self._asking():
+                answers: dict[str, Any] = client.sync(
+                    client._run,
+                    remote.look,
+                    folder,
+                    probe,
+                    on_error="return",
+                    callback_timeout=ANSWER_SECONDS,
+                )
         except (TimeoutError, OSError) as error:
             self.check_scheduler()
             raise UserError(
@@ -158,10 +159,21 @@ class DaskWorkers(Executor):
     def check_scheduler(self) -> None:
         """Refuse to go on without a scheduler."""
         if self.client.status != "running":
-            raise UserError(
-                f"The scheduler {self._where()} cannot be reached any more. The runs that had "
-                "ended and came back are kept; give the same command again to go on."
-            )
+            raise self._gone()
+
+    def _gone(self) -> UserError:
+        return UserError(
+            f"The scheduler {self._where()} cannot be reached any more. The runs that had ended "
+            "and came back are kept; give the same command again to go on."
+        )
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Say it in one line if the scheduler goes while it is asked; the client learns later."""
+        try:
+            yield
+        except CommClosedError as error:
+            raise self._gone() from error
 
     def _where(self) -> str:
         scheduler = self.client.scheduler
@@ -177,8 +189,9 @@ class DaskWorkers(Executor):
         with interruptible() as interrupted, self._probe(work) as (folder, probe):
             drive = Drive(self, work, folder, probe, events)
             try:
-                drive.go(interrupted)
-            except (CommClosedError, OSError, TimeoutError) as error:
+                with self._asking():
+                    drive.go(interrupted)
+            except (OSError, TimeoutError) as error:
                 self.check_scheduler()
                 raise UserError(
                     f"The scheduler {self._where()} does not answer: {error}. The runs that had "
