@@ -210,6 +210,18 @@ def test_a_claim_about_values_at_the_end_of_runs_that_may_stop_is_noted(
     assert "claims       " not in capsys.readouterr().out
 
 
+def test_how_often_a_sample_was_redrawn_is_no_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A number that a check returns is not what there is to know of the class."""
+    file = tmp_path / "rule.py"
+    file.write_text(OWN_CLAIM)
+    assert run_command(["check", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "contract     sample rule any keeps it\n" in said
+    assert "sample rule  " not in said
+
+
 def test_own_rules_and_figures_are_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,10 +101,12 @@ def test_the_time_begins_with_the_command(inside: Command, monkeypatch: pytest.M
         raise UserError("That is all.")
 
     monkeypatch.setattr("petridish.compare.comparison.compare", note)
-    monkeypatch.setattr(
-        "petridish.compare.reader.read_table",
-        lambda file: begun.append(perf_counter()) or read(file),
-    )
+
+    def noted(file: Path) -> pl.DataFrame:
+        begun.append(perf_counter())
+        return read(file)
+
+    monkeypatch.setattr("petridish.compare.reader.read_table", noted)
     imported: list[str] = []
     monkeypatch.setattr("petridish.cli.tabular_compare.import_module", imported.append)
     before = perf_counter()

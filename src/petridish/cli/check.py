@@ -50,7 +50,7 @@ def check(
         except Broken as broken:
             raise UserError(str(broken)) from broken
         typer.echo(f"contract     {kind} {describe(value)} keeps it")
-        if note:
+        if isinstance(note, str) and note:
             typer.echo(f"{kind:<12} {note}")
         if kind == "task" and (unusual := unusual_labels(value, FEW_LABELS)):
             typer.echo(f"labels       {unusual}")
@@ -103,7 +103,7 @@ class _FirstSteps:
         self.taken += model_steps
 
 
-def _own_parts(sweep: Sweep) -> Iterator[tuple[str, Any, Callable[[], str | None]]]:
+def _own_parts(sweep: Sweep) -> Iterator[tuple[str, Any, Callable[[], object]]]:
     """Yield the parts of a sweep that are of the user's own classes, each once, with its check."""
     from petridish.values import has_users
 
@@ -193,7 +193,7 @@ def _few_steps(spec: RunSpec) -> RunSpec:
     )
 
 
-def _parts(spec: RunSpec) -> Iterator[tuple[str, Any, Callable[[], str | None]]]:
+def _parts(spec: RunSpec) -> Iterator[tuple[str, Any, Callable[[], object]]]:
     from petridish import testing
     from petridish.training.data import sample_attempts
 
@@ -224,14 +224,16 @@ def _never_a_number(value: Metric | Instrument, few: RunSpec) -> str:
     from petridish.testing.base import curves_of
     from petridish.training import Metric, Silent, choose_engine
 
-    metric = isinstance(value, Metric)
     steps = few.training.steps
-    if not metric and value.at is not None and min(value.at, default=steps + 1) > steps:
+    asked: dict[str, Any]
+    if isinstance(value, Metric):
+        asked, name = {"metrics": (value,)}, value.column
+    elif value.at is not None and min(value.at, default=steps + 1) > steps:
         return ""
-    asked: dict[str, Any] = {"metrics" if metric else "instruments": (value,)}
+    else:
+        asked, name = {"instruments": (value,)}, value.label
     spec = replace(few, evaluation=replace(few.evaluation, every=1, curves=True, **asked))
     (record,) = choose_engine(spec).run([spec], Silent())
-    name = value.column if metric else value.label
     found = [values for key, values in curves_of(record).items() if key.split()[-1] == name]
     if not all(np.isnan(values).all() for values in found):
         return ""
