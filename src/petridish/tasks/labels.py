@@ -63,7 +63,7 @@ def _warn_of_constant(task: str, label: int, count: int) -> None:
 
 @lru_cache(maxsize=256)
 def warn_of_one_sample(task: Task, most: int) -> None:
-    """Say, once, that a task draws the same training sample for every seed.
+    """Warn once of a task that draws the same training sample for every seed.
 
     That is right of one real data set, and wrong of a task that was to be drawn anew. Of fewer than
     16 examples nothing is said: they may agree by chance.
