@@ -121,14 +121,13 @@ def _reads_array(name: str, specs: Sequence[RunSpec]) -> bool:
 
     Not of runs that need others to have ended, nor where it reads later steps alone.
     """
-    from petridish.sweeps.generations import with_parents
-    from petridish.training import Silent, choose_engine, run_key
+    from petridish.training import Silent, choose_engine, parents_of
 
     for spec in specs:
         gauge = next((each for each in spec.evaluation.gauges if each.label == name), None)
         if gauge is None:
             continue
-        if gauge.at is not None or with_parents({run_key(spec): spec}).parents:
+        if gauge.at is not None or parents_of(spec):
             return False
         evaluation = replace(spec.evaluation, at=(), every=1, curves=True, instruments=(gauge,))
         short = replace(spec, training=replace(spec.training, steps=1), evaluation=evaluation)
