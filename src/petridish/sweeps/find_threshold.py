@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -220,16 +220,17 @@ class _Bisection:
         if self.rule.outward is None:
             return True
         few, many = self.rule.outward
-        sides = (
-            (range(low, -1, -1), lambda share: share <= few + 1e-9),
-            (range(high, len(self.cells)), lambda share: share >= many - 1e-9),
-        )
-        ends = []
-        for places, far_enough in sides:  # both, so that they are made at once
-            shares = map(self._share, places)
-            last = next((s for s in shares if s is None or far_enough(s)), 0.0)
-            ends.append(last is not None)
-        return all(ends)
+        # Both are asked before either answers, so that their runs are made at once.
+        below = self._known_until(range(low, -1, -1), lambda share: share <= few + 1e-9)
+        above = self._known_until(range(high, len(self.cells)), lambda share: share >= many - 1e-9)
+        return below and above
+
+    def _known_until(self, places: Iterable[int], far_enough: Callable[[float], bool]) -> bool:
+        """Return whether the values are known on the way to the first that is far enough."""
+        for share in map(self._share, places):
+            if share is None or far_enough(share):
+                return share is not None
+        return True
 
     def _succeeds(self, place: int, seeds: int | None) -> bool | None:
         """Return whether enough of the first seeds of a value succeed, or of all."""
