@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -162,3 +163,16 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw 100 resamples instead of 2000: error rates need many tables, not fine quantiles."""
     for module in ("rules.times", "chapters.pareto.rules.theorems", "rules.outcome_classes"):
         monkeypatch.setattr(f"petridish.{module}.RESAMPLES", 100)
+
+
+@pytest.fixture
+def quick_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make forests and networks of comparisons small, for tests of what is done with them."""
+    from petridish import estimator
+    from petridish.compare import methods
+
+    monkeypatch.setattr(methods, "TREES", 10)
+    small = {"width": 16, "n_members": 1, "epochs": 2}
+    for name in ("SparseMLPClassifier", "SparseMLPRegressor"):
+        whole = getattr(estimator, name)
+        monkeypatch.setattr(estimator, name, functools.partial(whole, **small), raising=False)

@@ -329,35 +329,31 @@ def test_arms_are_runs_too(runs: Runs) -> None:
     assert len(petridish.run(arms, store=runs.store, executor="inline", progress="none")) == 18
 
 
-@pytest.mark.parametrize("way", ["file", "stdin"])
-def test_a_script_needs_no_guard(tmp_path: Path, way: str) -> None:
-    """Workers do not carry the script out again, from a file or from standard input."""
-    file = tmp_path / "script.py"
-    file.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, *([str(file)] if way == "file" else ["-"])],
-        input=SCRIPT if way == "stdin" else None,
-        cwd=tmp_path,
+def as_script(code: str, folder: Path, way: str = "file") -> subprocess.CompletedProcess[str]:
+    """Carry code out in a process of its own, from a file or from standard input."""
+    file = folder / "script.py"
+    file.write_text(code)
+    return subprocess.run(
+        [sys.executable, file if way == "file" else "-"],
+        input=code if way == "stdin" else None,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
+
+
+@pytest.mark.parametrize("way", ["file", "stdin"])
+def test_a_script_needs_no_guard(tmp_path: Path, way: str) -> None:
+    """Workers do not carry the script out again, from a file or from standard input."""
+    done = as_script(SCRIPT, tmp_path, way)
     assert (done.stdout, done.returncode) == ("8\n", 0), done.stderr
 
 
 def test_a_script_may_define_classes(tmp_path: Path) -> None:
     """Workers receive the classes of the script by value."""
-    file = tmp_path / "script.py"
-    file.write_text(OWN + SCRIPT.replace("task=SparseParity", "task=Odd"))
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = as_script(OWN + SCRIPT.replace("task=SparseParity", "task=Odd"), tmp_path)
     assert (done.stdout, done.returncode) == ("8\n", 0), done.stderr
     assert set(Store(tmp_path / "kept").read().table["task"]) == {"odd(8, 2)"}
 

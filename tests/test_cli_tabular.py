@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import re
@@ -18,24 +17,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish import estimator
-from petridish.compare import methods as fitting
 from petridish.compare import reader
 from petridish.compare.methods import FOREST, GUESS, MLP, methods
 from petridish.errors import UserError
 from tests.conftest import Command, SmokeStore
 
 QUICK = ("--sizes", "30,60", "--repeats", 2, "--jobs", 1)
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make forests and networks small."""
-    monkeypatch.setattr(fitting, "TREES", 10)
-    small = {"width": 16, "n_members": 1, "epochs": 2}
-    for name in ("SparseMLPClassifier", "SparseMLPRegressor"):
-        whole = getattr(estimator, name)
-        monkeypatch.setattr(estimator, name, functools.partial(whole, **small), raising=False)
 
 
 @pytest.fixture
@@ -57,7 +44,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path / "shop.csv"
 
 
-@pytest.mark.usefixtures("quick", "shop")
+@pytest.mark.usefixtures("quick_methods", "shop")
 def test_compare_tells_what_it_found_and_who_is_ahead(inside: Command, tmp_path: Path) -> None:
     """First the table, then the ranking, then sentences, the page and the command to run again."""
     done = inside("tabular", "compare", "shop.csv", "--target", "sold", *QUICK)
@@ -117,7 +104,7 @@ def test_the_time_begins_with_the_command(inside: Command, monkeypatch: pytest.M
     assert "petridish.compare.page" in imported
 
 
-@pytest.mark.usefixtures("quick", "shop")
+@pytest.mark.usefixtures("quick_methods", "shop")
 def test_the_page_stands_alone(inside: Command, tmp_path: Path) -> None:
     """Nothing is fetched, names are escaped, and every part is there."""
     done = inside(
@@ -156,7 +143,7 @@ def test_the_page_stands_alone(inside: Command, tmp_path: Path) -> None:
     assert "scikit-learn 1." in page
 
 
-@pytest.mark.usefixtures("quick", "shop")
+@pytest.mark.usefixtures("quick_methods", "shop")
 def test_json_is_one_document(inside: Command, tmp_path: Path) -> None:
     """The table, all fits, the ranking at every size, importances, and how to run it again."""
     done = inside("tabular", "compare", "shop.csv", "--target", "sold", "--json", *QUICK)
@@ -190,7 +177,7 @@ def test_json_is_one_document(inside: Command, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_a_quantity_is_predicted_and_a_leak_is_warned_of(inside: Command, tmp_path: Path) -> None:
     """Regression, from Parquet; a column that is the target in other units."""
     x = np.random.default_rng(0).normal(size=(80, 2))

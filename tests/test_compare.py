@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import subprocess
@@ -20,7 +19,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish import estimator
 from petridish.compare import comparison, course, examine, read_table
 from petridish.compare import methods as fitting
 from petridish.compare.comparison import compare
@@ -30,23 +28,12 @@ from petridish.compare.splits import divide
 from petridish.errors import UserError
 from tests.messy_tables import messy
 
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make forests and networks small: these tests are about what is done with them."""
-    monkeypatch.setattr(fitting, "TREES", 10)
-    small = {"width": 16, "n_members": 1, "epochs": 2}
-    for name in ("SparseMLPClassifier", "SparseMLPRegressor"):
-        whole = getattr(estimator, name)
-        monkeypatch.setattr(estimator, name, functools.partial(whole, **small), raising=False)
-
-
 # Fitting
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("name", methods())
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_every_method_copes_with_every_column(name: str, task: str) -> None:
     """Gaps, categories a training part lacks, a column empty there, classes with few rows."""
     frame = messy(90).with_columns(
@@ -65,7 +52,7 @@ def test_every_method_copes_with_every_column(name: str, task: str) -> None:
         assert fit.score <= 1
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_only_training_rows_are_learnt_from() -> None:
     """Test rows with other values leave the trained network as it was, to the last bit."""
     _, examples = examine(messy(), "grade")
@@ -82,7 +69,7 @@ def test_only_training_rows_are_learnt_from() -> None:
     np.testing.assert_array_equal(usual.importance, other.importance)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_a_failing_library_is_a_result() -> None:
     """Its message is kept; nothing is raised."""
     _, examples = examine(messy(), "grade")
@@ -116,7 +103,7 @@ def test_the_area_under_the_curve_is_a_share_of_pairs() -> None:
     assert math.isnan(fitting.mean_auc(np.zeros(5, np.int64), shares[:5]))
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_importances_belong_to_columns_of_the_table() -> None:
     """Those of one-hot columns add up; shares sum to one."""
     _, examples = examine(messy(), "grade")
@@ -133,7 +120,7 @@ def test_importances_belong_to_columns_of_the_table() -> None:
     assert len(raw) == 3 + 4
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_a_shuffled_column_hurts_if_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The deciding column does, by about half; one that is not tried has no number."""
     rng = np.random.default_rng(0)
@@ -156,7 +143,7 @@ def test_a_shuffled_column_hurts_if_it_matters(monkeypatch: pytest.MonkeyPatch) 
 # The whole
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick_methods")
 def test_the_same_seed_gives_the_same_errors_whatever_the_processes() -> None:
     """Every method at every size in every repeat, in order."""
     _, examples = examine(messy(), "grade")

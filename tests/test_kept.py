@@ -44,9 +44,7 @@ from petridish.training import (
 from petridish.training.chains import ended
 from petridish.training.readings import Gauges
 from tests.domains import bits
-
-STEPPING = [engine for name, engine in ENGINES.items() if name not in ("wide", "fit")]
-
+from tests.test_engines import STEPPING
 
 NET, BITS = MLP(6), SparseParity(8, 2)
 
