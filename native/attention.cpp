@@ -83,20 +83,36 @@ class AttentionRun {
         return kernels_.finish(memory_.get(), gradient) / (double)counted_;
     }
 
-    void outputs(const uint8_t* tokens, int64_t count, float* out) {
-        Memory memory(kernels_.bytes(shape_, false));
-        kernels_.begin(shape_, false, memory.get(), weights_.data());
-        for (int64_t first = 0; first < count; first += kernels_.lanes) {
-            const int here = (int)std::min<int64_t>(kernels_.lanes, count - first);
-            const int64_t place = first * shape_.length;
-            kernels_.outputs(memory.get(), tokens + place, here, out + place * shape_.states);
-        }
+    void outputs(const uint8_t* tokens, int64_t count, int from, float* out) {
+        const int64_t each = (int64_t)(shape_.length - from) * shape_.states;
+        by_groups(count, [&](char* memory, int64_t first, int here) {
+            kernels_.outputs(memory, tokens + first * shape_.length, here, from,
+                             out + first * each);
+        });
+    }
+
+    void pattern(const uint8_t* tokens, int64_t count, int layer, int replaced,
+                 const float* others, float* shares) {
+        const int64_t each = (int64_t)shape_.heads * shape_.length * shape_.length;
+        by_groups(count, [&](char* memory, int64_t first, int here) {
+            kernels_.pattern(memory, tokens + first * shape_.length, here, layer, replaced,
+                             others ? others + first * each : nullptr, shares + first * each);
+        });
     }
 
     const std::vector<float>& weights() const { return weights_; }
     const Chains& chains() const { return chains_; }
 
    private:
+    // Let groups of sequences go forward with the weights as they are.
+    template <class Take>
+    void by_groups(int64_t count, Take take) {
+        Memory memory(kernels_.bytes(shape_, false));
+        kernels_.begin(shape_, false, memory.get(), weights_.data());
+        for (int64_t first = 0; first < count; first += kernels_.lanes)
+            take(memory.get(), first, (int)std::min<int64_t>(kernels_.lanes, count - first));
+    }
+
     void begin(const uint8_t* labels) {
         const int64_t size = spec_.batch_size * spec_.length;
         counted_ = std::max<int64_t>(1, size - std::count(labels, labels + size, (uint8_t)NO_LABEL));
@@ -169,9 +185,16 @@ void petridish_attention_weights(const petridish_attention* run, float* weights)
 }
 
 void petridish_attention_outputs(petridish_attention* run, const uint8_t* tokens, int64_t count,
-                                 float* outputs) {
+                                 int32_t from, float* outputs) {
     const FlushToZero mode;
-    run->run.outputs(tokens, count, outputs);
+    run->run.outputs(tokens, count, from, outputs);
+}
+
+void petridish_attention_pattern(petridish_attention* run, const uint8_t* tokens, int64_t count,
+                                 int32_t layer, int32_t replaced, const float* others,
+                                 float* shares) {
+    const FlushToZero mode;
+    run->run.pattern(tokens, count, layer, replaced, others, shares);
 }
 
 double petridish_attention_gradient(petridish_attention* run, const uint8_t* tokens,

@@ -53,8 +53,13 @@ struct Attention {
                 float share);
     // Turn the sums into the gradient; returns the sum of the losses of all positions.
     double (*finish)(char* memory, float* gradient);
-    // The outputs (count, length, states) of up to `lanes` sequences.
-    void (*outputs)(char* memory, const uint8_t* tokens, int count, float* outputs);
+    // The outputs (count, length − from, states) of up to `lanes` sequences from a position on.
+    void (*outputs)(char* memory, const uint8_t* tokens, int count, int from, float* outputs);
+    // The shares of attention (count, heads, length, length) of a layer, beginning with 0, in up to
+    // `lanes` sequences. If there are others for an earlier layer, that one attends so instead. Null
+    // for the minimal model.
+    void (*pattern)(char* memory, const uint8_t* tokens, int count, int layer, int replaced,
+                    const float* others, float* shares);
     // Change `count` weights by their gradients; `first` and `second` are what the optimiser keeps.
     void (*update)(const OptimiserStep&, int64_t count, float* weights, const float* gradient,
                    float* first, float* second);

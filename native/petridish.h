@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Raised whenever a struct or a call below changes; the Python side refuses another one's library.
-#define PETRIDISH_ABI 7
+#define PETRIDISH_ABI 8
 
 enum petridish_loss { HINGE = 0, CORRELATION = 1, SQUARE = 2, LOGISTIC = 3 };
 
@@ -178,9 +178,14 @@ PETRIDISH_API int64_t petridish_attention_advance(petridish_attention* run, int6
                                                   int64_t steps, const uint8_t* tokens,
                                                   const uint8_t* labels, double* losses);
 PETRIDISH_API void petridish_attention_weights(const petridish_attention* run, float* weights);
-// The outputs (count, length, states) on `count` sequences.
+// The outputs (count, length − from, states) on `count` sequences from a position on.
 PETRIDISH_API void petridish_attention_outputs(petridish_attention* run, const uint8_t* tokens,
-                                               int64_t count, float* outputs);
+                                               int64_t count, int32_t from, float* outputs);
+// The shares of attention (count, heads, length, length) of a layer, beginning with 0. If `others` is
+// not null the earlier layer `replaced` attends by those instead. Not of the minimal model.
+PETRIDISH_API void petridish_attention_pattern(petridish_attention* run, const uint8_t* tokens,
+                                               int64_t count, int32_t layer, int32_t replaced,
+                                               const float* others, float* shares);
 // The loss of a batch and its gradient, in the order of the weights, before clipping; for tests.
 PETRIDISH_API double petridish_attention_gradient(petridish_attention* run, const uint8_t* tokens,
                                                   const uint8_t* labels, float* gradient);

@@ -182,11 +182,12 @@ def measured(kind: type) -> dict[str, Any]:
     classes = torch.tensor([[0, 1, 1, -1, 0, 1]])
     targets = torch.linspace(0.0, 1.0, 12).view(1, 6, 2)
     shares = (2 * outputs).softmax(dim=-1).flip(-1)
+    known = {name: torch.tensor(p) for name, p in KL("truth").known(shares.numpy()).items()}
     cases: dict[type, tuple[Metric, torch.Tensor, dict[str, torch.Tensor]]] = {
         Error: (Error(), classes, {}),
         SquaredError: (SquaredError(), targets, {}),
         MeanLoss: (MeanLoss(CrossEntropy()), classes, {}),
-        KL: (KL("truth"), classes, {"strategy kl_truth": shares}),
+        KL: (KL("truth"), classes, known),
     }
     metric, labels, facts = cases[kind]
     return gist(metric.each(outputs, labels, facts).nan_to_num(nan=-1.0).numpy())

@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import rel_entr
+from scipy.special import rel_entr, softmax
 
 from petridish.errors import UserError
 from petridish.models import MLP
@@ -80,14 +80,51 @@ def test_other_metrics_by_hand() -> None:
     assert each(SquaredError(), [[1.0, 2.0]], [[0.0, 4.0]]) == [5]
     assert each(MeanLoss(Hinge()), [[0.25], [-3.0]], [0, 0]) == [0.75, 4]
     outputs, p = torch.tensor([[[0.3, -1.0, 2.0]]]), np.array([[[0.2, 0.8, 0.0]]], np.float32)
-    found = KL("truth").each(outputs, torch.tensor([[0]]), {"strategy kl_truth": torch.tensor(p)})
+    found = compared(KL("truth"), outputs, torch.tensor([[0]]), p)
     expected = rel_entr(p[0, 0], outputs[0, 0].softmax(0).numpy()).sum()
     assert found.item() == pytest.approx(expected, rel=1e-6)
     sequence = torch.zeros(1, 1, 3, 2)
-    half = {"strategy kl_truth_all": torch.tensor([[[[1.0, 0.0]] * 3]])}
-    half["strategy kl_truth_all"][0, 0, 1] = 0.5
+    half = np.array([[[[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]]]])
     labels = torch.tensor([[[-1, 0, -1]]])
-    assert KL("truth", positions="all").each(sequence, labels, half).item() == pytest.approx(0)
+    found = compared(KL("truth", positions="all"), sequence, labels, half)
+    assert found.item() == pytest.approx(0)
+
+
+def test_divergence_at_every_position_is_scipys() -> None:
+    """The mean over the labelled positions, or the last one, of Σ p log(p / q), 0 log 0 being 0."""
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(3), size=(2, 5, 7))
+    p[:, 0] = [1, 0, 0]
+    outputs = rng.normal(size=(2, 5, 7, 3))
+    labels = torch.tensor(rng.integers(-1, 3, size=(2, 5, 7)))
+    labels[..., -1] = 1
+    every = rel_entr(p, softmax(outputs, axis=-1)).sum(axis=-1)
+    means = np.nanmean(np.where(labels >= 0, every, np.nan), axis=-1)
+    for positions, expected in (("all", means), ("last", every[..., -1])):
+        metric = KL("truth", positions=positions)
+        given = p if positions == "all" else p[:, :, -1:]
+        found = compared(metric, torch.tensor(outputs, dtype=torch.float32), labels, given)
+        assert found.numpy() == pytest.approx(expected, rel=1e-5)
+    some = compared(metric, torch.tensor(outputs[:, :, -1:]), labels, p[:, :, -1:])
+    assert some.numpy() == pytest.approx(every[..., -1], rel=1e-5)  # no other outputs are needed
+
+
+def test_wrong_classes_at_every_position() -> None:
+    """The first of the largest outputs is the class, as `argmax` has it; NaN is wrong."""
+    outputs = torch.tensor(np.random.default_rng(4).integers(0, 3, size=(2, 4, 6, 3)) * 1.0)
+    outputs[0, 0, 0, 1] = math.nan
+    labels = outputs.nan_to_num().argmax(dim=-1)
+    labels[1, 1] = 2 - labels[1, 1]
+    wrong = (outputs.argmax(dim=-1) != labels) | outputs.isnan().any(dim=-1)
+    found = Error().each(outputs, labels, {})
+    assert torch.equal(found, wrong.double().mean(dim=2))
+    assert 0 < found.mean() < 1
+
+
+def compared(metric: KL, outputs: torch.Tensor, labels: torch.Tensor, p: Any) -> torch.Tensor:
+    """Return the divergence of each example from given probabilities."""
+    facts = {name: torch.tensor(values) for name, values in metric.known(p).items()}
+    return metric.each(outputs, labels, facts)
 
 
 def test_names_of_curves() -> None:

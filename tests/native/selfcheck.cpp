@@ -184,7 +184,18 @@ std::vector<unsigned char> outcome(const AttentionCase& c, int32_t isa) {
     std::vector<float> outputs((size_t)(tokens * c.states));
     petridish_attention_draw(run, 0, c.batch, x.data(), y.data());
     y[0] = NO_LABEL;
-    petridish_attention_outputs(run, x.data(), c.batch, outputs.data());
+    petridish_attention_outputs(run, x.data(), c.batch, 0, outputs.data());
+    std::vector<float> last((size_t)(c.batch * c.states)), shares, others;
+    petridish_attention_outputs(run, x.data(), c.batch, c.length - 1, last.data());
+    if (c.layers) {  // of the first layer, and of the last one if the first attends to the token itself
+        shares.resize((size_t)(2 * c.batch * c.heads * c.length * c.length));
+        others.resize(shares.size() / 2);
+        for (size_t i = 0; i < others.size(); ++i)
+            others[i] = i / (size_t)c.length % (size_t)c.length == i % (size_t)c.length;
+        petridish_attention_pattern(run, x.data(), c.batch, 0, 0, nullptr, shares.data());
+        petridish_attention_pattern(run, x.data(), c.batch, c.layers - 1, 0, others.data(),
+                                    shares.data() + others.size());
+    }
     losses.push_back(petridish_attention_gradient(run, x.data(), y.data(), gradient.data()));
     petridish_attention_end(run);
 
@@ -192,6 +203,7 @@ std::vector<unsigned char> outcome(const AttentionCase& c, int32_t isa) {
     std::vector<unsigned char> all;
     keep_bytes(all, losses), keep_bytes(all, weights);
     keep_bytes(all, outputs), keep_bytes(all, gradient);
+    keep_bytes(all, last), keep_bytes(all, shares);
     return all;
 }
 

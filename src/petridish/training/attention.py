@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from petridish.choices import describe
 from petridish.errors import UserError, check_whole, nearest, require
 from petridish.tasks import HasStrategies
-from petridish.training.readings import Instrument, Reading
+from petridish.training.readings import Instead, Instrument, Reading
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 TRUTH = "truth"
 
 
-def attention(reading: Reading, part: str, on: str, n: int) -> Tensor:
+def attention(
+    reading: Reading, part: str, on: str, n: int, instead: Instead | None = None
+) -> Tensor:
     """Return the shares of attention that pass through a part, (example, …, position, token)."""
-    shares = reading.capture(part, on, n)
+    shares = reading.of_network(part, on, n, instead)
     require(
         shares.dim() >= 3 and shares.shape[-1] == shares.shape[-2],
         f"The part {part!r} of the model {describe(reading.spec.model)} puts out the shape "
@@ -70,7 +72,7 @@ class BackAttention(Instrument):
 
     def read(self, reading: Reading) -> float:
         """Return the mean."""
-        shares = attention(reading, self.part, self.on, self.n).double().numpy()
+        shares = attention(reading, self.part, self.on, self.n).numpy()
         first, t = max(self.back, 1), shares.shape[-1]
         require(
             first < t,
@@ -79,7 +81,8 @@ class BackAttention(Instrument):
         )
         places = np.arange(first, t)
         chance = 1 / (places + 1)
-        return float(((shares[..., places, places - self.back] - chance) / (1 - chance)).mean())
+        there = shares[..., places, places - self.back].astype(np.float64)
+        return float(((there - chance) / (1 - chance)).mean())
 
 
 @dataclass(frozen=True)

@@ -186,10 +186,12 @@ class Evaluator:
         weights = now.weights if everyone else [weight[chosen] for weight in now.weights]
         sums = torch.zeros(len(metrics), len(chosen), dtype=self.device.sums, device=where)
         counts = torch.zeros(len(metrics), len(chosen), dtype=torch.int64, device=where)
+        last = all(metric.reads_last for metric in metrics)
+        test = self.network.test_last if last else self.network.test
         with torch.no_grad():
             for first in range(0, whole, chunk):
                 batch = source.pool.batch(places[:, first : first + chunk])
-                outputs = self.network.test(weights, batch.x, None if everyone else chosen)
+                outputs = test(weights, batch.x, None if everyone else chosen)
                 here = counted[first : first + chunk]
                 broken: Tensor | None = None
                 for place, metric in enumerate(metrics):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from petridish.choices import describe
 from petridish.errors import UserError, check_whole, require
 from petridish.models import MinimalAttention
-from petridish.tasks import HasStrategies
+from petridish.tasks import Examples, HasStrategies
 from petridish.tasks.domain import Tokens
 from petridish.training.attention import TRUTH, attention
-from petridish.training.readings import Instrument, Reading
+from petridish.training.readings import WHOLE, Instead, Instrument, Reading
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,29 +99,27 @@ class SuccessorAttention(Instrument):
 
     def read(self, reading: Reading) -> float:
         """Return the mean."""
-        if self.given:
-            parts = dict(reading.module.named_modules())
-            if self.given not in parts:
-                raise UserError(
-                    f"SuccessorAttention: given={self.given!r}, and the model "
-                    f"{describe(reading.spec.model)} has no such part. Give one with attention."
-                )
-            hook = parts[self.given].register_forward_hook(
-                lambda _module, _given, found: exact_one_back(found)
-            )
-            try:
-                shares = attention(reading, self.part, self.on, self.n)
-            finally:
-                hook.remove()
-        else:
-            shares = attention(reading, self.part, self.on, self.n)
-        followed = successors(np.asarray(reading.sample(self.on).x[0, : self.n]))
-        by_head = shares.double().numpy()
-        by_head = by_head.reshape(len(by_head), -1, *by_head.shape[-2:])  # (example, head, …)
-        mass = (by_head * followed[:, None]).sum(axis=-1).mean(axis=1)  # (example, position)
-        chance = followed.sum(axis=-1) / np.arange(1, mass.shape[-1] + 1)
+        instead: Instead = {self.given: exact_one_back} if self.given else {}
+        shares = attention(reading, self.part, self.on, self.n, instead)
+        followed, chance = reading.shared.of_sample(_Followed(self.n), self.on)
+        by_head = shares.view(len(shares), -1, *shares.shape[-2:])  # (example, head, …)
+        mass = (by_head * followed[:, None]).sum(dim=-1).double().mean(dim=1).numpy()
         there = chance > 0
         return float(((mass - chance)[there] / (1 - chance[there])).mean())
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """Of the first `n` sequences: `successors` as numbers, and their share of earlier tokens."""
+
+    n: int
+
+    def __call__(self, sample: Examples) -> tuple[Tensor, Floats]:
+        import torch
+
+        followed = successors(np.asarray(sample.x[0, : self.n]))
+        chance: Floats = followed.sum(axis=-1) / np.arange(1, followed.shape[-1] + 1)
+        return torch.from_numpy(followed.astype(np.float32)), chance
 
 
 @dataclass(frozen=True)
@@ -259,6 +257,7 @@ class LossByPosition(Instrument):
         task, sample = reading.spec.task_of(self.on), reading.sample(self.on)
         assert isinstance(task, HasStrategies), "the spec was checked"
         truth = task.predict(TRUTH, sample)[0, : self.n]
-        q = reading.outputs(self.on, self.n).double().softmax(dim=-1).numpy()
+        outputs = reading.of_network(WHOLE, self.on, self.n)
+        q = outputs.double().softmax(dim=-1).numpy()
         mean: Floats = rel_entr(truth, q).sum(axis=-1).mean(axis=0)
         return mean

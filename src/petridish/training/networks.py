@@ -28,6 +28,7 @@ from petridish.training.data import initial_buffers
 from petridish.training.devices import CPU, Device, with_numbers
 from petridish.training.noise import Call, Given, draw_numbers, note_calls
 from petridish.training.numerics import dtype_of, with_floats
+from petridish.training.readings import Compiled
 from petridish.training.spec import RunSpec
 from petridish.training.taught import Taught
 from petridish.training.user_code_checks import output_shape
@@ -41,6 +42,8 @@ class Network(ABC):
     """The networks of a stack; `buffers` are what they keep beside their weights, (run, …)."""
 
     buffers: dict[str, Tensor]
+    compiled: Compiled | None = None
+    """Of a single run, for its instruments: see `Reading.of_network`."""
 
     @abstractmethod
     def train(
@@ -51,6 +54,10 @@ class Network(ABC):
     @abstractmethod
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the outputs in evaluation, of the runs `rows` of the stack or of all."""
+
+    def test_last(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return outputs of which the last position alone is read: others may be left out."""
+        return self.test(weights, x, rows)
 
     def keep(self, kept: Callable[[Tensor], Tensor]) -> None:
         """Keep some runs of the stack: those that `kept` returns of a tensor (run, …)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 Of = TypeVar("Of")
 Found = TypeVar("Found")
+Instead = Mapping[str, Callable[["Tensor"], "Tensor"]]
+"""What parts of a module are to put out, by name, in the place of what they do."""
+Compiled = Callable[[str, "Tensor", Instead], "Tensor | None"]
+"""What a part puts out on some inputs, by compiled code; None where it lacks the part."""
+WHOLE = ""  # the part that is the module itself, as `named_modules` has it
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Reading:
         The parameters by name, at the start and now, in the module's order.
     buffers : mapping of str to array
         What the module keeps beside its parameters, such as running means.
+    compiled : callable, optional
+        What compiled code has of the network: see `of_network`.
     """
 
     spec: RunSpec
@@ -50,6 +58,7 @@ class Reading:
     now: Mapping[str, Weights]
     buffers: Mapping[str, NDArray[Any]]
     shared: Shared
+    compiled: Compiled | None = None
     kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -92,19 +101,45 @@ class Reading:
         A part is a submodule, by the name that `named_modules` has for it; a model makes an
         intermediate result visible by passing it through one, such as `self.pattern = Identity()`.
         """
+        return self._captured(part, on, n, {})
+
+    def of_network(
+        self, part: str, on: str = "test", n: int = 64, instead: Instead | None = None
+    ) -> Tensor:
+        """Return what a part of the network that is trained puts out, as `capture` does.
+
+        Compiled code is asked where it has that part, which is quicker than the module; what was
+        done to the module since does not count. The part `WHOLE` has the outputs. Other parts may
+        be made to put out something else: `instead` has functions of what they do put out.
+        """
+        if self.compiled is not None:
+            found = self.compiled(part, self.inputs(on, n), instead or {})
+            if found is not None:
+                return found
+        return self._captured(part, on, n, instead or {})
+
+    def _captured(self, part: str, on: str, n: int, instead: Instead) -> Tensor:
         parts = dict(self.module.named_modules())
-        if part not in parts:
-            known = [name for name in parts if name]
-            raise UserError(
-                f"The model {describe(self.spec.model)} has no part called {part!r}. "
-                f"{nearest(part, known)}"
-            )
+        for name in (part, *instead):
+            if name not in parts:
+                known = [each for each in parts if each]
+                raise UserError(
+                    f"The model {describe(self.spec.model)} has no part called {name!r}. "
+                    f"{nearest(name, known)}"
+                )
         seen: list[Tensor] = []
-        hook = parts[part].register_forward_hook(lambda _module, _given, found: seen.append(found))
+        hooks = [
+            parts[name].register_forward_hook(lambda _module, _given, found, put=put: put(found))
+            for name, put in instead.items()
+        ]
+        hooks += [
+            parts[part].register_forward_hook(lambda _module, _given, found: seen.append(found))
+        ]
         try:
             self.outputs(on, n)
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
         if not seen:
             raise UserError(
                 f"The part {part!r} of the model {describe(self.spec.model)} was not used on the "
@@ -131,6 +166,7 @@ class Shared:
         self.spec = spec
         self._samples: dict[str, Examples] = {}
         self._kept: dict[Any, Any] = {}
+        self._kept_of: dict[str, dict[Any, Any]] = defaultdict(dict)  # by the sample's name
 
     @cached_property
     def module(self) -> nn.Module:
@@ -152,6 +188,10 @@ class Shared:
     def once(self, compute: Callable[[RunSpec], Found]) -> Found:
         """Return what a function makes of the run's spec, computed once per run."""
         return _once(self._kept, compute, self.spec)
+
+    def of_sample(self, compute: Callable[[Examples], Found], on: str) -> Found:
+        """Return what a function makes of a sample, computed once per run."""
+        return _once(self._kept_of[on], compute, self.sample(on))
 
 
 class Instrument(ABC):
@@ -205,10 +245,11 @@ class Gauges:
         now: Sequence[Weights],
         into: Curves,
         buffers: Mapping[str, NDArray[Any]] | None = None,
+        compiled: Compiled | None = None,
     ) -> None:
         """Append one reading of every instrument that is read at this step."""
         named = {name: _read_only(weight) for name, weight in zip(self.names, now, strict=True)}
-        reading = Reading(self.spec, step, self.start, named, buffers or {}, self.shared)
+        reading = Reading(self.spec, step, self.start, named, buffers or {}, self.shared, compiled)
         for each in self.instruments:
             if each.at is not None and step not in each.at:
                 into.skip(each.label)

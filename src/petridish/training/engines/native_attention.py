@@ -35,6 +35,7 @@ from petridish.training.native.descent import Descent, Factors
 from petridish.training.networks import Network
 from petridish.training.numerics import settled
 from petridish.training.optimisers import SGD, Adam
+from petridish.training.readings import WHOLE, Instead
 from petridish.training.record import RunRecord
 from petridish.training.spec import RunSpec
 
@@ -113,8 +114,8 @@ def _source(spec: RunSpec) -> ChainSource | None:
 class Outputs(Network):
     """The network as it is in compiled code; the weights given are its own."""
 
-    def __init__(self, outputs: Callable[[TokenArray], NDArray[np.float32]]) -> None:
-        self.outputs = outputs
+    def __init__(self, run: NativeAttention | NativeCls) -> None:
+        self.run = run
         self.buffers = {}
 
     def train(
@@ -125,7 +126,43 @@ class Outputs(Network):
 
     def test(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
         """Return the outputs (1, example, …)."""
-        return torch.from_numpy(self.outputs(as_bytes(x)[0]))[None]
+        return torch.from_numpy(self.run.outputs(as_bytes(x)[0]))[None]
+
+
+class AttentionOutputs(Outputs):
+    """Those of attention alone: at the last position on their own, and what its parts put out."""
+
+    run: NativeAttention
+
+    def __init__(self, run: NativeAttention, layers: int) -> None:
+        super().__init__(run)
+        self.layers = {f"attention{layer + 1}.pattern": layer for layer in range(layers)}
+
+    def test_last(self, weights: Sequence[Tensor], x: Tensor, rows: Tensor | None) -> Tensor:
+        """Return the outputs at the last position, (1, example, 1, token)."""
+        found = self.run.outputs(as_bytes(x)[0], x.shape[2] - 1)
+        return torch.from_numpy(found)[None]
+
+    def compiled(self, part: str, x: Tensor, instead: Instead) -> Tensor | None:
+        """Return the outputs, or the pattern of a layer; that of an earlier one may be given."""
+        tokens = as_bytes(x)
+        if part == WHOLE:
+            return None if instead else torch.from_numpy(self.run.outputs(tokens))
+        layer, others = self.layers.get(part), None
+        if layer is None or len(instead) > 1:
+            return None
+        for name, put in instead.items():
+            earlier = self.layers.get(name)
+            if earlier is None or earlier >= layer:
+                return None
+            given = put(_by_head(torch.from_numpy(self.run.pattern(tokens, earlier))))
+            others = earlier, given.view(len(tokens), -1, *given.shape[-2:]).numpy()
+        return _by_head(torch.from_numpy(self.run.pattern(tokens, layer, others)))
+
+
+def _by_head(shares: Tensor) -> Tensor:
+    """Return shares as the module has them: without an axis of heads if there is one."""
+    return shares[:, 0] if shares.shape[1] == 1 else shares
 
 
 class Alone(Stack):
@@ -133,8 +170,10 @@ class Alone(Stack):
 
     engine = Native.name
 
-    def __init__(self, spec: RunSpec, run: NativeAttention | NativeCls, pace: Pace) -> None:
-        super().__init__([spec], Outputs(run.outputs), pairs=False)
+    def __init__(
+        self, spec: RunSpec, run: NativeAttention | NativeCls, network: Network, pace: Pace
+    ) -> None:
+        super().__init__([spec], network, pairs=False)
         self.weights_of_run, self.pace = run.weights, pace
 
     @abstractmethod
@@ -170,7 +209,8 @@ class _Chains(Alone):
     """One run of attention alone, or of the minimal model."""
 
     def __init__(self, spec: RunSpec, run: NativeAttention, pace: Pace) -> None:
-        super().__init__(spec, run, pace)
+        layers = spec.model.layers if isinstance(spec.model, AttentionOnly) else 0
+        super().__init__(spec, run, AttentionOutputs(run, layers), pace)
         self.run = run
         self.draws = _source(spec) is not None
         tokens = spec.examples_per_step * spec.domain.n_inputs

@@ -21,6 +21,7 @@ from petridish.training.engines.native_attention import (
     MOST_STEPS,
     MOST_TOKENS,
     Alone,
+    Outputs,
     as_bytes,
     descent_of,
 )
@@ -61,7 +62,7 @@ class Block(Alone):
     """One run."""
 
     def __init__(self, spec: RunSpec, run: NativeCls, pace: Pace) -> None:
-        super().__init__(spec, run, pace)
+        super().__init__(spec, run, Outputs(run), pace)
         self.run = run
         self.pool: Pool | None = None
         self.examples: tuple[NDArray[np.uint8], NDArray[np.uint8]]

@@ -155,7 +155,8 @@ class Stack(ABC):
                 curve.append(name, value)
             if self.gauges[run].instruments:
                 weights = self._weights_of(run)
-                self.gauges[run].read(step, weights, curve, self._buffers_of(run))
+                buffers = self._buffers_of(run)
+                self.gauges[run].read(step, weights, curve, buffers, self.network.compiled)
 
     def _weights_of(self, run: int) -> list[Weights]:
         return _of(run, self.weights)

@@ -115,14 +115,36 @@ class NativeAttention(HeldRun):
         library().petridish_attention_weights(self._run, flat.ctypes.data)
         return self._parameters.parts(flat)
 
-    def outputs(self, tokens: Tokens) -> Floats:
-        """Return the outputs (example, position, state) of sequences (example, position)."""
+    def outputs(self, tokens: Tokens, start: int = 0) -> Floats:
+        """Return the outputs (example, position, state) of sequences, from position `start` on."""
         tokens = np.ascontiguousarray(tokens, np.uint8)
-        found = np.empty((*tokens.shape, self._given.states), np.float32)
-        for first in range(0, len(tokens), TOGETHER):
+        n, length = tokens.shape
+        found = np.empty((n, length - start, self._given.states), np.float32)
+        for first in range(0, n, TOGETHER):
             some, into = tokens[first : first + TOGETHER], found[first : first + TOGETHER]
             library().petridish_attention_outputs(
-                self._run, some.ctypes.data, len(some), into.ctypes.data
+                self._run, some.ctypes.data, len(some), start, into.ctypes.data
+            )
+        return found
+
+    def pattern(
+        self, tokens: Tokens, layer: int, others: tuple[int, Floats] | None = None
+    ) -> Floats:
+        """Return the shares of attention of a layer, counted from 0: (example, head, position, token).
+
+        With `others` the earlier layer that it names attends by these shares instead.
+        """
+        tokens = np.ascontiguousarray(tokens, np.uint8)
+        shape = (len(tokens), self._given.heads, *[self._given.length] * 2)
+        found = np.empty(shape, np.float32)
+        replaced, given = others or (0, found)
+        given = np.ascontiguousarray(given, np.float32)
+        assert given.shape == shape, "shares of the same sequences"
+        for first in range(0, len(tokens), TOGETHER):
+            some, into = tokens[first : first + TOGETHER], found[first : first + TOGETHER]
+            instead = given[first : first + TOGETHER].ctypes.data if others else None
+            library().petridish_attention_pattern(
+                self._run, some.ctypes.data, len(some), layer, replaced, instead, into.ctypes.data
             )
         return found
 

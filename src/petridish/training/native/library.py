@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import petridish.training.native
 from petridish.errors import UserError, nearest
 
-ABI = 7  # PETRIDISH_ABI of native/petridish.h
+ABI = 8  # PETRIDISH_ABI of native/petridish.h
 ISA_VARIABLE = "PETRIDISH_ISA"  # environment: avx512, avx2 or portable instead of the fastest
 LIBRARY_VARIABLE = "PETRIDISH_LIBRARY"  # environment: another build of the library
 MAX_COEFFICIENTS = 16
@@ -192,7 +192,11 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "petridish_attention_end": (None, [c_void_p]),
     "petridish_attention_advance": (c_int64, [c_void_p, c_int64, c_int64, *[c_void_p] * 3]),
     "petridish_attention_weights": (None, [c_void_p] * 2),
-    "petridish_attention_outputs": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "petridish_attention_outputs": (None, [c_void_p, c_void_p, c_int64, c_int32, c_void_p]),
+    "petridish_attention_pattern": (
+        None,
+        [c_void_p, c_void_p, c_int64, c_int32, c_int32, c_void_p, c_void_p],
+    ),
     "petridish_attention_gradient": (c_double, [c_void_p] * 4),
     "petridish_attention_draw": (None, [c_void_p, c_int64, c_int64, c_void_p, c_void_p]),
     "petridish_cls_begin": (c_void_p, [POINTER(ClsSpec), c_int32, c_void_p]),
