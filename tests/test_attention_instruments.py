@@ -37,7 +37,7 @@ class Shown:
 def reading_of(shares: torch.Tensor) -> Any:
     """Return a reading of which only the captured shares are known."""
     return SimpleNamespace(
-        capture=lambda part, on, n: shares[:n], spec=SimpleNamespace(model=Shown())
+        of_network=lambda part, on, n, instead: shares[:n], spec=SimpleNamespace(model=Shown())
     )
 
 

@@ -13,6 +13,7 @@ the bigram strategy takes them.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -24,12 +25,18 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 NODES = 64  # of each of two quadratures, beside half of the largest count
 DRAWS = 512  # of matrices, for more than two states
-CHUNK = 2**22  # numbers held at a time
+CHUNK, DRAWN = 2**22, 2**18  # numbers held at a time; of draws, which stay in the cache
 
 
 def transition_counts(tokens: Counts, k: int, at: Counts) -> Counts:
     """Return the transitions up to some positions, shape (…, position, from, to)."""
     pairs = tokens[..., :-1] * k + tokens[..., 1:]
+    if len(at) == 1:  # each sequence's pairs are counted at once
+        n = math.prod(tokens.shape[:-1])
+        own = np.arange(n)[:, None] * k * k + pairs[..., : at[0]].reshape(n, at[0])
+        return np.bincount(own.reshape(-1), minlength=n * k * k).reshape(
+            *tokens.shape[:-1], 1, k, k
+        )
     hot = (pairs[..., None] == np.arange(k * k)).astype(np.int64)  # (…, position − 1, pair)
     summed = np.cumsum(hot, axis=-2)
     summed = np.concatenate([np.zeros_like(summed[..., :1, :]), summed], axis=-2)
@@ -92,7 +99,7 @@ def posterior_predictions(
     begun, now = distinct[:, -2], distinct[:, -1]
     found = np.empty((len(distinct), k))
     one = (NODES + int(matrices.max(initial=0)) // 2) ** 2 if k == 2 else DRAWS * k * k
-    step = max(1, CHUNK // one)
+    step = max(1, (CHUNK if k == 2 else DRAWN) // one)
     for low in range(0, len(distinct), step):
         part = slice(low, low + step)
         answer = _by_quadrature if k == 2 else _by_draws
@@ -140,9 +147,11 @@ def _by_quadrature(shapes: Floats, first: Counts, here: Counts) -> Floats:
 def _by_draws(shapes: Floats, first: Counts, here: Counts) -> Floats:
     """Estimate the covariance from draws of all rows; the mean is exact."""
     k = shapes.shape[-1]
-    # A generator for each: what one matrix gets does not depend on the others.
-    size = (DRAWS, k, k)
-    sizes = np.stack([np.random.default_rng(0).standard_gamma(each, size) for each in shapes])
+    # Entries lie first: NumPy is slow where its innermost loop has k turns.
+    sizes = np.moveaxis(np.empty((k, k, len(shapes), DRAWS)), (0, 1), (2, 3))
+    for into, each in zip(sizes, shapes, strict=True):
+        # A generator for each: what one matrix gets does not depend on the others.
+        into[...] = np.random.default_rng(0).standard_gamma(each, (DRAWS, k, k))
     rows = sizes / sizes.sum(axis=-1, keepdims=True)
     law = stationary(rows)
     at = np.arange(len(shapes))

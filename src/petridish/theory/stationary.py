@@ -23,7 +23,7 @@ def stationary(rows: Floats) -> Floats:
         out = left[..., state, :state].sum(axis=-1)
         left[..., :state, state] /= out[..., None]
         left[..., :state, :state] += left[..., :state, state, None] * left[..., None, state, :state]
-    law = np.ones(rows.shape[:-1])
+    law = np.ones_like(left[..., 0])
     for state in range(1, k):
         law[..., state] = (law[..., :state] * left[..., :state, state]).sum(axis=-1)
     law /= law.sum(axis=-1, keepdims=True)

@@ -25,6 +25,7 @@ from petridish.training.user_code_checks import each_of
 from petridish.values import has_users
 
 Values = dict[str, float]
+CHUNK_NUMBERS = 2**18  # of inputs, in a chunk of outputs that do not depend on what is beside them
 CHUNK_BYTES = 2**28  # of what one forward pass of an evaluation holds on an accelerator
 
 
@@ -61,6 +62,7 @@ class Evaluator:
         self.network, self.pairs, self.device = network, pairs, device
         self.chunk = CHUNK if device.host else device_chunk(specs, device)
         self.domain = specs[0].domain
+        self.large_chunk = max(1, CHUNK_NUMBERS // self.domain.n_inputs)
         self.sources: dict[str, Source] = {"train": train}
         for name in dict.fromkeys(["test", *(metric.on for metric in specs[0].metrics)]):
             if name != "train":
@@ -173,13 +175,18 @@ class Evaluator:
         places = source.places([now.rows[run] for run in runs], start, stop)
         lonely = len(runs) == 1 and self.pairs
         n_examples = stop - start
-        where, chunk = self.device.name, min(self.chunk, -(-n_examples // CHUNK) * CHUNK)
+        where = self.device.name
         chosen = torch.tensor([*runs] * 2 if lonely else [*runs], device=where)
         places = places.repeat(2, 1) if lonely else places
-        # Chunks of one size, the last one padded: a sum's rounding may depend on its shape.
-        whole = -(-n_examples // chunk) * chunk
+        if self.network.by_example:
+            chunk, whole = self.large_chunk, n_examples
+        else:
+            # Chunks of one size, the last one padded: a sum's rounding may depend on its shape.
+            chunk = min(self.chunk, -(-n_examples // CHUNK) * CHUNK)
+            whole = -(-n_examples // chunk) * chunk
         order = torch.arange(whole, device=where)
-        places, counted = places[:, order % n_examples], order < n_examples
+        places = places if whole == n_examples else places[:, order % n_examples]
+        counted = order < n_examples
         # Only a user's may make tensors without saying where.
         theirs = [self.device if has_users(metric) else CPU for metric in metrics]
         everyone = len(runs) == len(now.specs)
@@ -190,7 +197,12 @@ class Evaluator:
         test = self.network.test_last if last else self.network.test
         with torch.no_grad():
             for first in range(0, whole, chunk):
-                batch = source.pool.batch(places[:, first : first + chunk])
+                some = places[:, first : first + chunk]
+                if self.network.by_example and len(chosen) == 1:
+                    start = int(some[0, 0])
+                    batch = source.pool.between(start, start + some.shape[1])
+                else:
+                    batch = source.pool.batch(some)
                 outputs = test(weights, batch.x, None if everyone else chosen)
                 here = counted[first : first + chunk]
                 broken: Tensor | None = None

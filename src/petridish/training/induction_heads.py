@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.choices import describe
-from petridish.errors import UserError, check_whole, require
+from petridish.errors import check_whole, require
 from petridish.models import MinimalAttention
 from petridish.tasks import Examples, HasStrategies
 from petridish.tasks.domain import Tokens

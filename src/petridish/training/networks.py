@@ -42,6 +42,7 @@ class Network(ABC):
     """The networks of a stack; `buffers` are what they keep beside their weights, (run, …)."""
 
     buffers: dict[str, Tensor]
+    by_example = False  # whether an example's outputs have the same bits whatever is beside it
     compiled: Compiled | None = None
     """Of a single run, for its instruments: see `Reading.of_network`."""
 

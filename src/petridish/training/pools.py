@@ -78,31 +78,42 @@ class Pool:
 
     def take(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """Gather inputs and labels (run, example, …) at `places` (run, example), for the loss."""
-        flat = places.reshape(-1)
-        rows = self.inputs.index_select(0, flat)
+        return self._take(places.reshape(-1), places.shape)
+
+    def _take(self, at: Tensor | slice, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        rows = _rows(self.inputs, at)
         if self.hot:
             if not self.places:
                 lies: Any = {"dtype": self.dtype, "device": self.lies}
                 ones = torch.ones(rows.shape, **lies)
-                rows = torch.zeros(len(flat), self.n_bits, **lies).scatter_(1, rows, ones)
+                rows = torch.zeros(len(rows), self.n_bits, **lies).scatter_(1, rows, ones)
         elif self.n_bits:
             octets = rows.view(torch.uint8)[:, : -(-self.n_bits // 8)].reshape(-1)
-            rows = self.signs.index_select(0, octets.int()).view(len(flat), -1)[:, : self.n_bits]
-        labels = _rows(self.labels, flat, places)
+            rows = self.signs.index_select(0, octets.int()).view(len(rows), -1)[:, : self.n_bits]
+        labels = _rows(self.labels, at).view(*shape, *self.labels.shape[1:])
         if labels.dtype == torch.uint8 and not self.gives_bits:
             labels = labels.long()
-        return rows.view(*places.shape, *rows.shape[1:]), labels
+        return rows.view(*shape, *rows.shape[1:]), labels
 
     def batch(self, places: Tensor) -> ExampleBatch:
         """Gather all that is known of the examples at `places` (run, example)."""
-        flat = places.reshape(-1)
-        facts = {name: _rows(values, flat, places) for name, values in self.facts.items()}
-        x, labels = self.take(places)
+        return self._batch(places.reshape(-1), places.shape)
+
+    def between(self, start: int, stop: int) -> ExampleBatch:
+        """Return all that is known of the examples start … stop − 1, of one run, without copies."""
+        return self._batch(slice(start, stop), (1, stop - start))
+
+    def _batch(self, at: Tensor | slice, shape: tuple[int, ...]) -> ExampleBatch:
+        facts = {
+            name: _rows(values, at).view(*shape, *values.shape[1:])
+            for name, values in self.facts.items()
+        }
+        x, labels = self._take(at, shape)
         return ExampleBatch(x, labels.long() if labels.dtype == torch.uint8 else labels, facts)
 
 
-def _rows(values: Tensor, flat: Tensor, places: Tensor) -> Tensor:
-    return values.index_select(0, flat).view(*places.shape, *values.shape[1:])
+def _rows(values: Tensor, at: Tensor | slice) -> Tensor:
+    return values[at] if isinstance(at, slice) else values.index_select(0, at)
 
 
 def _end_to_end(parts: Sequence[NDArray[Any]]) -> Tensor:

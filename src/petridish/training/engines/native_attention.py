@@ -114,6 +114,8 @@ def _source(spec: RunSpec) -> ChainSource | None:
 class Outputs(Network):
     """The network as it is in compiled code; the weights given are its own."""
 
+    by_example = True
+
     def __init__(self, run: NativeAttention | NativeCls) -> None:
         self.run = run
         self.buffers = {}

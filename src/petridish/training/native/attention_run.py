@@ -130,9 +130,10 @@ class NativeAttention(HeldRun):
     def pattern(
         self, tokens: Tokens, layer: int, others: tuple[int, Floats] | None = None
     ) -> Floats:
-        """Return the shares of attention of a layer, counted from 0: (example, head, position, token).
+        """Return the shares of attention of a layer, shape (example, head, position, token).
 
-        With `others` the earlier layer that it names attends by these shares instead.
+        Layers are counted from 0. With `others` the earlier layer that it names attends by these
+        shares instead.
         """
         tokens = np.ascontiguousarray(tokens, np.uint8)
         shape = (len(tokens), self._given.heads, *[self._given.length] * 2)
