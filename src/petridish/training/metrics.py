@@ -23,6 +23,7 @@ from petridish.choices import describe
 from petridish.errors import UserError, check_one_of, nearest
 from petridish.tasks.base import Examples, HasParts, HasStrategies, Task
 from petridish.tasks.domain import Classes, Domain, Values
+from petridish.training.class_outputs import classes_first, largest_class
 from petridish.training.losses import Loss, MeanOfExamples
 from petridish.values import Gone
 
@@ -308,31 +309,12 @@ class KL(Metric):
         """Return Σ p log(p / q) of each example."""
         if outputs.dim() == 4 and self.positions == "last":
             outputs = outputs[:, :, -1:]
-        axis = 2  # of classes
         outputs = classes_first(outputs) if outputs.dim() == 4 else outputs
         p, logs = (facts[name].to(outputs.dtype) for name in (self._fact, f"log {self._fact}"))
-        value = (p * (logs - outputs.log_softmax(dim=axis))).sum(dim=axis)
+        value = (p * (logs - outputs.log_softmax(dim=2))).sum(dim=2)
         there = labels[:, :, -1:] if labels.dim() == 3 and self.positions == "last" else labels
         value = value.where(there >= 0, math.nan)
         return value if value.dim() == 2 else value.nanmean(dim=2)
-
-
-def classes_first(outputs: Tensor) -> Tensor:
-    """Return outputs (run, example, class, position), laid out so, with classes last before.
-
-    Along positions PyTorch goes in vectors: a softmax over three classes takes a fifteenth of the
-    time that it takes where they are neighbours.
-    """
-    return outputs.transpose(2, 3).contiguous()
-
-
-def largest_class(outputs: Tensor) -> Tensor:
-    """Return the class (axis 2) with the largest output, of several the first; −2 beside a NaN."""
-    largest = outputs.amax(dim=2)
-    found = outputs.new_full(largest.shape, -2)
-    for place in range(outputs.shape[2] - 1, -1, -1):
-        found.masked_fill_(outputs[:, :, place] == largest, place)
-    return found
 
 
 METRICS: dict[str, type] = {m.name: m for m in (Error, SquaredError, MeanLoss, KL)}
