@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 2_000  # asked which columns their runs will have
 
-Rows = Annotated[str | None, typer.Option(help="The axis down, such as r.", metavar="AXIS")]
+Rows = Annotated[str | None, typer.Option(help="The axis of the rows, such as r.", metavar="AXIS")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="The axis across, such as m.", metavar="AXIS")
+    str | None,
+    typer.Option("--columns", help="The axis of the columns, such as m.", metavar="AXIS"),
 ]
 Panels = Annotated[
-    str | None, typer.Option(help="Axes with a panel per value, by commas.", metavar="AXIS")
+    str | None,
+    typer.Option(help="Axes with a panel per value, separated by commas.", metavar="AXIS"),
 ]
 Colour = Annotated[
     str | None, typer.Option(help="An axis with a line per value, instead of rows.", metavar="AXIS")
@@ -38,7 +40,7 @@ Value = Annotated[
 BestOver = Annotated[
     str | None,
     typer.Option(
-        help="Axes, by commas, of which the best value counts: chosen on one half of the seeds, "
+        help="Axes, separated by commas, whose best value counts: chosen on one half of the seeds, "
         "measured on the other.",
         metavar="AXIS",
     ),

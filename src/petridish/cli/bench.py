@@ -21,7 +21,9 @@ def bench(
         ),
     ] = "all",
     json: Json = False,
-    quick: Annotated[bool, typer.Option(help="Less of everything; numbers are rougher.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Shorter measurements, with rougher numbers.")
+    ] = False,
     device: Annotated[
         str, typer.Option("--device", help="Measure an accelerator: cuda, cuda:1, mps or auto.")
     ] = "cpu",

@@ -30,10 +30,10 @@ def explore(
         typer.Option(help="The address to listen on; others than this machine's own need --token."),
     ] = "127.0.0.1",
     token: Annotated[
-        str, typer.Option(help="A word without which the page shows nothing, for shared machines.")
+        str, typer.Option(help="A password for shared machines: without it the page shows nothing.")
     ] = "",
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write one file instead, and leave.")
+        Path | None, typer.Option(metavar="FILE.html", help="Write one file instead, and exit.")
     ] = None,
 ) -> None:
     """Show maps, curves and claims of stored runs as a page."""

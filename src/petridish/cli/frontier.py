@@ -34,7 +34,7 @@ def frontier(
     scale: Scale = None,
     store: StoreDir = DEFAULT_STORE,
     settings: Settings = None,
-    target: Annotated[float, typer.Option(help="The success probability to be reached.")] = 0.9,
+    target: Annotated[float, typer.Option(help="The success probability to reach.")] = 0.9,
     have: Annotated[
         str | None,
         typer.Option(metavar="m=…,r=…", help="Upper limits on m, r, steps, restarts, compute."),

@@ -48,7 +48,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _main(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
     traceback: bool = typer.Option(
         False, TRACEBACK, help="Print a traceback after an error; may follow any command."
     ),

@@ -83,7 +83,7 @@ EXPERIMENT = Experiment(
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="The file to be written.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="The file to write.")],
 ) -> None:
     """Write a file to begin with: a task, a sweep and a claim."""
     if file.suffix != ".py":

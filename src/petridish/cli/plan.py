@@ -43,7 +43,7 @@ def plan(
         bool, typer.Option("--adaptive", help="Replay adaptive allocation on what is stored.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Price it on so many machines such as this one.")
+        int | None, typer.Option(help="Price it on this many machines like this one.")
     ] = None,
     json: Json = False,
 ) -> int:

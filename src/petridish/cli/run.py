@@ -48,7 +48,7 @@ StartCluster = Annotated[
     str | None, typer.Option("--cluster", help="With dask: start one, local or ssh.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Workers to start by --cluster, on each host of ssh.")
+    int | None, typer.Option(help="Workers to start with --cluster, on each host for ssh.")
 ]
 Hosts = Annotated[
     str | None, typer.Option(help="For --cluster ssh: A,B,…, the first with the scheduler.")
@@ -61,7 +61,7 @@ Jobs = Annotated[
     typer.Option(help="Worker processes; one per core if not given, one if a device is named."),
 ]
 SharedBy = Annotated[
-    int, typer.Option(help="How many such commands share the store at a time, on all machines.")
+    int, typer.Option(help="How many such commands share the store at once, on all machines.")
 ]
 Adaptive = Annotated[
     bool, typer.Option("--adaptive", help="More seeds only where success may be ½.")

@@ -37,7 +37,7 @@ def _tabular() -> None:
 def compare(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV, TSV (also .gz) or Parquet.")],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to be predicted.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
     drop: Annotated[
         str | None, typer.Option(metavar="C1,C2,…", help="Columns to leave out.")
     ] = None,
@@ -51,7 +51,7 @@ def compare(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help="Time for all of it; 180, unless --repeats is given."),
+        typer.Option(help="Seconds for everything; 180, unless --repeats is given."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same splits and fits.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Processes; one per core if not given.")] = None,

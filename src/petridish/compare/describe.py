@@ -140,7 +140,7 @@ def examine(
     frame : pl.DataFrame
         The table.
     target : str
-        The column to be predicted.
+        The column to predict.
     source : str
         What sentences call the table.
     drop : sequence of str
