@@ -105,12 +105,7 @@ class NGrams(HasStrategies):
         tokens = np.empty((len(seeds), count, self.length + 1), np.int64)
         for place in range(order):
             tokens[..., place] = context // k ** (order - 1 - place) % k
-        bounds = np.cumsum(rows, axis=-1)[..., :-1]  # (run, example, context, bound)
-        for place in range(later):
-            here = np.take_along_axis(bounds, context[..., None, None], axis=2)[:, :, 0]
-            token = (chances[..., 1 + place, None] >= here).sum(axis=-1)
-            tokens[..., order + place] = token
-            context = context * k % contexts + token
+        tokens[..., order:] = _walk(rows, context, chances[..., 1:])
         facts = {"rows": rows, "contexts": law}
         return Examples(tokens[..., 1:], dense=tokens[..., :-1], facts=facts)
 
@@ -146,6 +141,26 @@ class NGrams(HasStrategies):
             chosen = np.take_along_axis(weight, code[..., None, None], axis=2)[:, :, 0]
             found[..., place, :] = chosen / chosen.sum(axis=-1, keepdims=True)
         return found
+
+
+def _walk(rows: Floats, context: Whole, chances: Floats) -> Whole:
+    """Return the tokens (run, example, place) that follow a context, each from one chance.
+
+    All sequences go on together, place by place, on arrays without short axes.
+    """
+    *shape, contexts, k = rows.shape
+    bounds = np.cumsum(rows, axis=-1)[..., :-1].reshape(-1, k - 1).T.copy()  # (bound, row)
+    by_place = np.moveaxis(chances, -1, 0).reshape(chances.shape[-1], -1)
+    context = context.reshape(-1)
+    first = np.arange(len(context)) * contexts  # each sequence's row 0
+    tokens = np.empty(by_place.shape, np.int64)
+    for token, chance in zip(tokens, by_place, strict=True):
+        row = first + context
+        token[...] = 0
+        for bound in bounds:
+            token += chance >= bound[row]
+        context = context * k % contexts + token
+    return np.moveaxis(tokens.reshape(-1, *shape), 0, -1)
 
 
 def _codes(tokens: Whole, k: int) -> Whole:
