@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from petridish.chapters.inputs.plane_figures import in_the_plane
-from petridish.figures.panels import corner, framed
+from petridish.figures.panels import framed
 from petridish.figures.style import BLUE, INK, ORANGE, NothingToDraw
 from petridish.rules.columns import reads
 from petridish.training import FilterWeights, read_cell
@@ -73,7 +73,7 @@ def filters_in_the_plane(table: pl.DataFrame, title: str) -> Any:
                 panel.set_title(f"{stage.partition('.')[0]}: {spent}", loc="left", fontsize=8.5)
             (first, second), between = cluster_cosines(readings[-1])
             said = f"{first:.2f}, {second:.2f}; {between:.2f}"
-            corner(row[-1], said, top=False, right=True, color=INK)
+            row[-1].set_title(said, loc="right", fontsize=8.5, color=INK)
     return figure
 
 
