@@ -65,9 +65,9 @@ def test_the_gallery_says_how_each_figure_was_made(
         "2 of 6 runs",
         "11 of 13 runs",
         "33880 of 38080 runs",  # networks without an output layer are in both arms
-        "156 of 180 runs",
         "1006 of 1206 runs",
         "1850 of 3150 runs",
+        "156 of 180 runs",
         "356 of 420 runs",
         "9295 of 10800 runs",
         "230 of 400 runs",
