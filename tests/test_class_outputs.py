@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from scipy.special import rel_entr, softmax
 
 from petridish.training import KL, Error
+from petridish.training.metrics import Positions
 from tests.test_metrics import compared
 
 
@@ -23,7 +25,8 @@ def test_divergence_at_every_position_is_scipys() -> None:
     labels[..., -1] = 1
     every = rel_entr(p, softmax(outputs, axis=-1)).sum(axis=-1)
     means = np.nanmean(np.where(labels >= 0, every, np.nan), axis=-1)
-    for positions, expected in (("all", means), ("last", every[..., -1])):
+    cases: tuple[tuple[Positions, Any], ...] = (("all", means), ("last", every[..., -1]))
+    for positions, expected in cases:
         metric = KL("truth", positions=positions)
         given = p if positions == "all" else p[:, :, -1:]
         found = compared(metric, torch.tensor(outputs, dtype=torch.float32), labels, given)
