@@ -6,10 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from petridish.chapters.inputs.plane_figures import in_the_plane, truth_of, weights_in_the_plane
+from petridish.chapters.inputs.plane_figures import (
+    RED,
+    end_colours,
+    in_the_plane,
+    truth_of,
+    weights_in_the_plane,
+)
 from petridish.chapters.inputs.planes import PLANES
 from petridish.chapters.inputs.rules import ReadingAt
-from petridish.figures.style import NothingToDraw
+from petridish.figures.style import BLUE, ORANGE, NothingToDraw
 from petridish.store import Store
 from petridish.sweeps.arms import arm
 from tests.conftest import SmokeStore
@@ -62,6 +68,17 @@ def test_stars_are_the_truth(table: pl.DataFrame) -> None:
     assert cosines.max() > 0.9
     assert [len(truth_of(run)[0]) for run in (parity, cube, hidden)] == [2, 16, 0]
     assert truth_of(cube)[1].sum() == 8
+
+
+def test_neurons_without_weights_are_in_no_cluster() -> None:
+    """Two opposed groups, and a third neuron whose weights are 0 at the end."""
+    rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    none = np.zeros((0, 2)), np.zeros(0, np.bool_)
+    colours = end_colours(rows, *none)
+
+    assert colours[2] == BLUE
+    assert colours[0] == colours[3] != colours[1] == colours[4]
+    assert {colours[0], colours[1]} == {RED, ORANGE}
 
 
 def test_pictures(table: pl.DataFrame) -> None:

@@ -31,6 +31,8 @@ from petridish.tasks.table_files import DATA_VARIABLE
 
 Pixels = NDArray[np.uint8]
 PARTS = ("train", "test")
+BYTES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+"""Pillow's kinds of pictures whose numbers are bytes; others would be cut off at 255."""
 ARRAYS = tuple(f"{letter}_{part}" for part in PARTS for letter in "xy")
 BUNDLED = "digits"  # 8 × 8, of scikit-learn
 TEST_OF_DIGITS = 360  # the last ones; the set has no test part of its own
@@ -144,6 +146,8 @@ def _of_mat(place: Path) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for part in PARTS:
         path = place / f"{part}_32x32.mat"
+        if not path.is_file():
+            raise UserError(f"{place} has no {path.name}. Give the two .mat files of SVHN.")
         try:
             file = loadmat(path)
             found[f"x_{part}"] = np.moveaxis(file["X"], 3, 0)  # it has the row last
@@ -160,8 +164,15 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
     from PIL import Image
 
     names = sorted(path.name for path in (place / "train").iterdir() if path.is_dir())
-    found: dict[str, NDArray[Any]] = {}
     annotations = place / "val" / "val_annotations.txt"
+    if (place / "test").is_dir() and not annotations.is_file():
+        others = sorted(path.name for path in (place / "test").iterdir() if path.is_dir())
+        if alone := sorted(set(others) - set(names)):
+            raise UserError(
+                f"{place} has the class {alone[0]!r} in test alone. Give every class images of "
+                "both parts."
+            )
+    found: dict[str, NDArray[Any]] = {}
     for part in PARTS:
         if part == "test" and annotations.is_file():
             files = _annotated(annotations, names)
@@ -177,16 +188,27 @@ def _of_folders(place: Path) -> dict[str, NDArray[Any]]:
                 f"{place} has no images of the part {part}. Give PNG or JPEG files in "
                 f"{place.name}/{part}/CLASS, one folder per class."
             )
+        if absent := sorted(set(range(len(names))) - {label for label, _ in files}):
+            raise UserError(
+                f"{place} has no images of the class {names[absent[0]]!r} in the part {part}. Give "
+                "every class images of both parts."
+            )
         pictures = []
         for _, path in files:
             try:
                 with Image.open(path) as picture:
+                    kind = picture.mode
                     pictures.append(np.asarray(picture.convert("RGB")))
             except Exception as error:  # a damaged file may raise anything
                 raise UserError(
                     f"{path} is no image that can be read ({first_line(error)}). Mend it or leave "
                     "it out."
                 ) from error
+            if kind not in BYTES:
+                raise UserError(
+                    f"{path} has pixels of the kind {kind!r}, which are no bytes. Save it with 8 "
+                    "bits per channel."
+                )
         sizes = {picture.shape for picture in pictures}
         if len(sizes) > 1:
             raise UserError(

@@ -64,6 +64,10 @@ class Images(LimitsData):
             "and two classes or more.",
         )
         require(
+            len(set(self.classes)) == len(self.classes),
+            f"Images: classes={self.classes} has one class twice. Give each once.",
+        )
+        require(
             not any(side % self.shrink for side in self.shape[1:]),
             f"Images: shrink={self.shrink} does not divide the sides of shape={self.shape}. Give a "
             "divisor of both.",

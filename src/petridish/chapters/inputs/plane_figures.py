@@ -76,7 +76,7 @@ def weights_in_the_plane(table: pl.DataFrame, title: str, *, arms: tuple[str, ..
 
     Stars are the truth, red for y = +1 and orange for y = −1. A neuron has the colour of a star
     whose direction is within a cosine of 0.9 at the end; where there are no stars, that of its
-    cluster at the end.
+    cluster at the end, in which neurons without weights have no part.
     """
     known = [name for name in arms if name in arm_names(table)]
     if not known or WEIGHTS not in table.columns:
@@ -84,11 +84,20 @@ def weights_in_the_plane(table: pl.DataFrame, title: str, *, arms: tuple[str, ..
     runs = [arm(table, name).sort("seed").row(0, named=True) for name in known]
     kept = [np.reshape(run[WEIGHTS]["values"], run[WEIGHTS]["shape"]) for run in runs]
     across = max(len(readings) for readings in kept)
+    told = [len(truth_of(run)[0]) > 0 for run in runs]
+    of_stars = (
+        f"Stars: the truth, red for y = +1. A neuron with a cosine of at least {NEAR} with a star "
+        "at the end has its colour throughout. The number is the largest cosine with a red star. "
+    )
+    of_clusters = (
+        "Red and orange are two clusters by k-means at the end; blue neurons have no weights then. "
+    )
     note = (
         "One run per row. Multidimensional scaling of the distances 1 − cosine between neurons. "
-        f"Stars: the truth, red for y = +1. A neuron with a cosine of at least {NEAR} with a star "
-        "at the end has its colour throughout; one whose weights are 0 is left out. The number is "
-        "the largest cosine with a red star."
+        + of_stars * any(told)
+        + ("Without stars: " if any(told) else "") * (not all(told))
+        + of_clusters * (not all(told))
+        + "A neuron is left out where its weights are 0."
     )
     size = (1.0 + 2.9 * across, 1.3 + 2.9 * len(runs))
     with framed(title, note, size, len(runs), across) as (figure, axes):
@@ -100,7 +109,7 @@ def weights_in_the_plane(table: pl.DataFrame, title: str, *, arms: tuple[str, ..
 def _row(row: Any, name: str, run: dict[str, Any], readings: Floats) -> None:
     stars, plus = truth_of(run)
     final = _unit(readings[-1])
-    colours = _coloured(final, stars, plus)
+    colours = end_colours(final, stars, plus)
     for panel, weights, step in zip(row, readings, _steps(run, len(readings)), strict=False):
         rows = _unit(weights)
         there = np.linalg.norm(rows, axis=1) > 0
@@ -136,12 +145,15 @@ def _unit(weights: Floats) -> Floats:
     return np.asarray(weights / np.where(lengths > 0, lengths, 1.0), np.float64)
 
 
-def _coloured(rows: Floats, stars: Floats, plus: NDArray[np.bool_]) -> NDArray[np.str_]:
+def end_colours(rows: Floats, stars: Floats, plus: NDArray[np.bool_]) -> NDArray[np.str_]:
     """Return the colour of every neuron, from its weights at the end."""
     if not len(stars):
         from petridish.training.weight_probes import clusters_of
 
-        return np.array((RED, ORANGE))[clusters_of(rows, 2)]
+        there = np.linalg.norm(rows, axis=1) > 0
+        colours = np.full(len(rows), BLUE)
+        colours[there] = np.array((RED, ORANGE))[clusters_of(rows[there], 2)]
+        return colours
     cosines = rows @ stars.T
     nearest = cosines.argmax(axis=1)
     near = cosines.max(axis=1) >= NEAR
