@@ -351,34 +351,20 @@ def test_files_that_cannot_be_read(
 
 def test_folders_that_are_not_whole(folder: Path, arrays: Arrays) -> None:
     """A class of one part alone, in either, and 16 bits per pixel, which bytes would cut off."""
-    cat, dog, emu = (folder / "pets" / "train" / name for name in ("cat", "dog", "emu"))
-    for path in (cat, dog, folder / "pets" / "test" / "cat"):
+    whole, deep = arrays["x_train"][0], np.full((4, 3), 30_000, np.uint16)
+    both = " Give every class images of both parts."
+    for part, name, pixels, said in (
+        ("train", "cat", whole, " has no images of the part test. Give PNG or JPEG files in "
+         "pets/test/CLASS, one folder per class."),
+        ("test", "dog", whole, " has the class 'dog' in test alone." + both),
+        ("train", "dog", whole, " has no images of the class 'cat' in the part test." + both),
+        ("test", "cat", deep, "/test/cat/a.png has pixels of the kind 'I;16', which are no bytes. "
+         "Save it with 8 bits per channel."),
+    ):  # fmt: skip
+        path = folder / "pets" / part / name
         path.mkdir(parents=True)
-        Image.fromarray(arrays["x_train"][0]).save(path / "a.png")
-    both = "Give every class images of both parts."
-    place = folder / "pets"
-    assert refusal("pets") == f"{place} has no images of the class 'dog' in the part test. {both}"
-    dog.rename(folder / "pets" / "test" / "dog")
-    assert refusal("pets") == f"{place} has the class 'dog' in test alone. {both}"
-    (folder / "pets" / "test" / "dog").rename(dog)
-    (folder / "pets" / "test" / "dog").mkdir()
-    Image.fromarray(arrays["x_train"][1]).save(folder / "pets" / "test" / "dog" / "a.png")
-    deep = dog / "b.png"
-    Image.fromarray(np.full((4, 3), 30_000, np.uint16)).save(deep)
-    assert refusal("pets") == (
-        f"{deep} has pixels of the kind 'I;16', which are no bytes. Save it with 8 bits per "
-        "channel."
-    )
-    deep.unlink()
-    emu.mkdir()
-    assert refusal("pets") == f"{place} has no images of the class 'emu' in the part train. {both}"
-    emu.rmdir()
-    assert find_images("pets").classes == (0, 1)
-    (folder / "svhn").mkdir()
-    savemat(folder / "svhn" / "train_32x32.mat", {"X": np.zeros((2, 2, 3, 1)), "y": [[1]]})
-    assert refusal("svhn") == (
-        f"{folder}/svhn has no test_32x32.mat. Give the two .mat files of SVHN."
-    )
+        Image.fromarray(pixels).save(path / "a.png")
+        assert refusal("pets") == f"{folder}/pets{said}"
 
 
 def unreadable(read: Callable[[Path], Any], path: Path) -> str:

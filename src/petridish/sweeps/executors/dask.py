@@ -169,7 +169,7 @@ class DaskWorkers(Executor):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Say it in one line if the scheduler goes while it is asked; the client learns later."""
+        """Refuse in one line if the scheduler goes while it is asked; the client learns later."""
         try:
             yield
         except CommClosedError as error:
