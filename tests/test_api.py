@@ -201,6 +201,7 @@ def test_an_experiment_is_judged_and_drawn(runs: Runs) -> None:
     assert repr(judged.verdicts()).startswith(f"(a, ours) More data <never> hurt.\n    {number}")
     assert "More data &lt;never&gt; hurt." in judged.verdicts()._repr_html_()
     assert "<table" in judged._repr_html_()
+    assert "<p>value: share of runs solved." in judged._repr_html_()
     assert judged.figure("curves").axes
     three: Any = lambda table, title: 3  # noqa: E731 - as a user may write it
     broken = replace(own, figures={"three": three})

@@ -82,6 +82,18 @@ class Undeclared(Measure):
         return table["curve.norm"].list.last().to_numpy()
 
 
+def test_more_seeds_do_not_hide_that_settings_are_pooled() -> None:
+    """Of --set too, declared axes are looked at; of further ones the verdict speaks."""
+    rule = Rule(Solved(), Each(), Share(), above=0.5)
+    declared = Sweep(SPEC, {"data.m": (32, 64), "seed": range(2)})
+    with pytest.raises(UserError) as refused:
+        check_rule(rule, replace(declared, axes={**declared.axes, "seed": range(4)}), (declared,))
+    assert str(refused.value).startswith("The sweep has 2 values of data.m, and its rule counts")
+    check_rule(rule, replace(declared, axes={"data.m": (32,), "seed": range(4)}), (declared,))
+    single = replace(declared, axes={"seed": range(2)})
+    check_rule(rule, replace(single, axes={"model.width": (5, 9), "seed": range(2)}), (single,))
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

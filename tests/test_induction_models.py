@@ -269,6 +269,6 @@ def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(UserError) as refused:
         SuccessorAttention(given="attention0.pattern").read(reading)
     assert str(refused.value) == (
-        "SuccessorAttention: given='attention0.pattern', and the model attention_only(4) has no "
-        "such part. Give one with attention."
+        "The model attention_only(4) has no part called 'attention0.pattern'. Did you mean "
+        "attention1.pattern or attention2.pattern?"
     )

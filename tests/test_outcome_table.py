@@ -14,7 +14,7 @@ import pytest
 
 from petridish.errors import UserError
 from petridish.figures.outcome_map import draw_outcomes
-from petridish.models import MLP, Sparse, Uniform
+from petridish.models import MLP, PolyNet, Sparse, Uniform
 from petridish.publish.records import read_record
 from petridish.rules.outcome_table import outcome_table
 from petridish.rules.outcome_text import outcome_text
@@ -319,6 +319,29 @@ def test_the_best_rate_is_chosen_on_other_seeds_than_those_that_measure_it() -> 
     assert tuned.frame["n"].to_list() == [200]
     assert tuned.remarks == (
         "At the best learning rate (most solved), chosen on the other half of the seeds.",
+    )
+
+
+def test_the_best_width_is_not_of_two_models() -> None:
+    """An arm without the field is laid apart; without arms the two are refused, never one cell."""
+    product = replace(BASE, model=PolyNet(2))
+    both = Arms(
+        {
+            "mlp": Sweep(BASE, {"model.width": (5, 10), **SEEDS}),
+            "product": Sweep(product, SEEDS),
+        }
+    )
+    runs = to_table([ended(spec, **half_solved(spec)) for spec in both.specs()])
+    table = outcome_table(both.among(runs), best_over="model.width")
+
+    assert table.axes.fields == ("arm",)
+    assert table.frame["n"].to_list() == [8, 8]
+    assert table.frame["chosen"].to_list()[1] == "none"
+    with pytest.raises(UserError) as refused:
+        outcome_table(runs, best_over="model.width")
+    assert str(refused.value) == (
+        "Some of these runs have no model.width, and the best over it would take them for one more "
+        "of its values. Lay them apart by model, or by their arm where there are arms."
     )
 
 

@@ -179,9 +179,9 @@ class Runs:
         """Return what came out of every setting: its runs, and a value with a 95 % interval.
 
         `value` is "solved", "time", or a metric or an instrument at the end, such as "test_error";
-        left out, the most informative of these. Runs of different settings are never put together.
-        Further arguments are `rows`, `columns`, `panels`, `best_over` and `best`, as of
-        `outcome_table`.
+        left out, the most informative of these: a notebook's table of the runs says which. Runs of
+        different settings are never put together. Further arguments are `rows`, `columns`,
+        `panels`, `best_over` and `best`, as of `outcome_table`.
         """
         return self._outcomes(value, axes).frame
 
@@ -246,7 +246,12 @@ class Runs:
         )
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.outcomes()._repr_html_() if len(self) else ''}"
+        if not len(self):
+            return f"<p>{escape(repr(self))}</p>"
+        shown = self._outcomes(None, {})
+        said = [f"value: {shown.label}.", *shown.remarks]
+        lines = "".join(f"<p>{escape(line)}</p>" for line in (repr(self), " ".join(said)))
+        return lines + shown.frame._repr_html_()
 
 
 def _curve_of(value: str | None) -> tuple[str, ...]:

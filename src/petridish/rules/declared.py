@@ -38,7 +38,7 @@ def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> 
     one that compares runs along an axis along which their allocation takes success to rise. Nothing
     is trained for it: the specs say which columns their runs have. By --set a user may leave values
     out and add axes to what is `declared`: a value counts as known if one of these sweeps has it,
-    and of a further axis the verdict will speak.
+    and of a further axis, of which these have no two values, the verdict will speak.
     """
     if isinstance(rule, Simulated):
         return  # no run takes part
@@ -72,8 +72,8 @@ def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> 
         )
     if isinstance(rule, Rule):
         _check_measure(rule.measure)
-    if not declared or sweep in declared:
-        _check_apart(rule, sweep)
+    own = not declared or sweep in declared
+    _check_apart(rule, sweep, None if own else _varied(declared))
 
 
 def _columns_named(rule: Judges) -> set[str]:
@@ -180,8 +180,17 @@ def _check_measure(measure: Measure) -> None:
         return
 
 
-def _check_apart(rule: Judges, sweep: Sweep) -> None:
-    """Refuse a rule that takes runs of different settings for seeds of one."""
+def _varied(declared: Iterable[Sweep]) -> set[str]:
+    """Return the axes of which a declared sweep has two values or more."""
+    grids = (grid for sweep in declared for grid in sweep.grids())
+    return {axis for grid in grids for axis, values in grid.axes.items() if len(values) > 1}
+
+
+def _check_apart(rule: Judges, sweep: Sweep, known: Collection[str] | None) -> None:
+    """Refuse a rule that takes runs of different settings for seeds of one.
+
+    Of axes that are not among the `known` the verdict speaks, if these are given.
+    """
     only: Mapping[str, Any] = rule.layout.only if isinstance(rule, Rule) else {}
     needed = set(rule.measure.columns) - {CELL} if isinstance(rule, Rule) else set()
     named = rule.over if isinstance(rule, Rule) else _columns_named(rule)
@@ -203,6 +212,8 @@ def _check_apart(rule: Judges, sweep: Sweep) -> None:
         ):
             continue
         for axis, values in chosen.items():
+            if known is not None and axis not in known:
+                continue
             specs = [
                 with_value(first, axis, value) for value in values if axis not in ("seed", RESTART)
             ]

@@ -27,8 +27,8 @@ from petridish.rules.outcome_remarks import (
 )
 from petridish.rules.outcome_values import answered, check_solvable, measure_of, usual_value
 from petridish.rules.specs import specs_of
-from petridish.rules.tuning import Best, best_by, tuned
-from petridish.rules.varying import as_axis, full_name, varying
+from petridish.rules.tuning import Best, best_by, tuned, without_field
+from petridish.rules.varying import ARM, as_axis, full_name, varying
 from petridish.statistics.intervals import anytime_interval, grouped_medians, wilson_interval
 from petridish.statistics.known import Known
 from petridish.sweeps import by_arm
@@ -135,7 +135,7 @@ def outcome_table(
         instrument at the end; one that diverged is the largest. Left out, see `usual_value`.
     best_over : str or several, optional
         Fields of which the best value is taken, chosen on one half of the seeds and measured on the
-        other (`tuned`).
+        other (`tuned`). Arms of which some have no such field are laid apart.
     best : "least" or "most", optional
         Which end of the value is the better one; left out, the most solved and the least of all
         else, as of an error, a loss or a time. A metric that is better when larger needs "most".
@@ -155,6 +155,8 @@ def outcome_table(
         raise UserError("There are no runs to show. Run the sweep first.")
     fields = varying(runs, first, asked=(*named, *over))
     fields = [name for name in fields if name not in over]
+    if ARM in table.columns and ARM not in fields and without_field(table, over, fields):
+        fields.append(ARM)
     table = table.with_columns(as_axis(table[name]) for name in {*fields, *named})
     axes = place_axes(
         fields,

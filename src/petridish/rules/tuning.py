@@ -59,6 +59,27 @@ def check_tuned(over: Sequence[str]) -> None:
         )
 
 
+def without_field(table: pl.DataFrame, over: Sequence[str], within: Sequence[str]) -> list[str]:
+    """Return the fields `over` that some runs of a group `within` have, and others do not.
+
+    A network without a width is another model, not one more value of the width: the best over both
+    would be of two models. Where the whole that has the field is named too, as `init` beside
+    `init.fan_in`, the runs without it are one of its values.
+    """
+    import polars as pl
+
+    named = {*over, *within}
+    found = []
+    for name in over:
+        if name.rpartition(".")[0] in named or not table[name].null_count():
+            continue
+        there = pl.col(name).is_null()
+        groups = table.group_by(list(within)) if within else table.group_by(pl.lit(0))
+        if groups.agg((there.any() & ~there.all()).alias("mixed"))["mixed"].any():
+            found.append(name)
+    return found
+
+
 def tuned(
     table: pl.DataFrame,
     measure: Measure,
@@ -79,6 +100,13 @@ def tuned(
 
     check_tuned(over)
     within = [name for name in within if name not in over]
+    if lacking := without_field(table, over, within):
+        whole = lacking[0].rpartition(".")[0]
+        raise UserError(
+            f"Some of these runs have no {lacking[0]}, and the best over it would take them for "
+            f"one more of its values. Lay them apart by {whole}, or by their arm where there are "
+            "arms."
+        )
     seeds, seed = ordered(table, ("seed",))
     groups, group = ordered(table, within, sortable)
     settings, setting = ordered(table, over, sortable)

@@ -160,7 +160,7 @@ def _walk(rows: Floats, context: Whole, chances: Floats) -> Whole:
         for bound in bounds:
             token += chance >= bound[row]
         context = context * k % contexts + token
-    return np.moveaxis(tokens.reshape(-1, *shape), 0, -1)
+    return np.moveaxis(tokens.reshape(len(tokens), *shape), 0, -1)  # of no sequences too
 
 
 def _codes(tokens: Whole, k: int) -> Whole:
