@@ -331,8 +331,10 @@ def test_however_short_the_time_two_repeats_are_made(clockwork: NumericTable) ->
 
     assert (found.sizes, found.repeats, found.methods) == ((400,), 2, quickest)
     assert found.notes == (
-        "Training parts of 50, 100, 1,200 rows left out: 3 repeats of them would take longer than "
-        "0.001 s; a longer --seconds includes them.",
+        "Training parts of 1,200 rows left out: 3 repeats of them would take longer than 0.001 s; "
+        "a longer --seconds includes them.",
+        "Training parts of 50, 100 rows left out, to have time for 400; a longer --seconds "
+        "includes them.",
         f"Left out for want of time: {others}; a --seconds longer than 0.001 includes more.",
         "2 of 10 repeats made in the time of 0.001 s; a longer --seconds gives more, and narrower "
         "intervals.",

@@ -314,7 +314,7 @@ EXPERIMENT = Experiment(
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "petridish: own (a): There is no column 'final.test_eror' among the runs of this sweep, "
+        "petridish: own (a): There is no metric 'test_eror' at the end of the runs of this sweep, "
         "which its rule reads. Did you mean test_error?\n"
     )
     assert not (tmp_path / "petridish-store").exists()

@@ -83,7 +83,7 @@ def test_a_report_shows_what_was_asked_for(inside: Command, store: Path, tmp_pat
         ("mine.py",),
     ):
         assert inside("run", *asked, "--store", "s", "--executor", "inline").returncode == 0
-    done = inside("report", "--store", "s", "--out", "page.html")
+    done = inside("report", "--store", "s", "--out", "page")
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
 
     assert (done.returncode, done.stderr) == (0, "")

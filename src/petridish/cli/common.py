@@ -140,6 +140,11 @@ def chosen_runs(sweep: Sweep, table: pl.DataFrame, name: str, folder: Path) -> p
     return runs
 
 
+def page_at(path: Path) -> Path:
+    """Return where a page is written: with .html, by which a browser knows it."""
+    return path if path.suffix or path.is_dir() else path.with_suffix(".html")
+
+
 def print_json(document: Any) -> None:
     """Print one JSON document, by escapes where the terminal's encoding lacks its characters."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

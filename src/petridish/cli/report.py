@@ -17,6 +17,7 @@ from petridish.cli.common import (
     exit_code,
     find_experiment,
     find_sweep,
+    page_at,
     read_runs,
 )
 from petridish.errors import UserError
@@ -65,7 +66,7 @@ def report(
             f"The store {store} has no runs of {wanted}, or of too few of its cells. Run "
             "`petridish run ID` first, or name the file of your own whose runs it has."
         )
-    typer.echo(str(write_report(parts, store, out, reading)))
+    typer.echo(str(write_report(parts, store, page_at(out), reading)))
     return exit_code(reading.problems)
 
 

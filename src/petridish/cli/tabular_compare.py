@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from petridish.cli.common import DEFAULT_OUT, Json, OnceCommand, print_json
+from petridish.cli.common import DEFAULT_OUT, Json, OnceCommand, page_at, print_json
 from petridish.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ def compare(
     description, examples = examine(
         read_table(file), target, source=file.name, drop=left_out, task=wanted
     )
-    page = out or DEFAULT_OUT / re.sub(r"[^\w.-]+", "-", f"{file.name.split('.')[0]}-{target}.html")
-    if not page.suffix and not page.is_dir():
-        page = page.with_suffix(".html")  # by which a browser knows it
+    usual = re.sub(r"[^\w.-]+", "-", f"{file.name.split('.')[0]}-{target}.html")
+    page = page_at(out or DEFAULT_OUT / usual)
     _check_writable(page)
     options: dict[str, Any] = {
         "sizes": numbers,

@@ -286,18 +286,18 @@ class Course:
         self.sizes = tuple(size for size in self.sizes if size not in sizes)
         # Those of the first size are kept: should a larger one not be completed, it is ranked.
         self.fits = [fit for fit in self.fits if fit.size == self.first or fit.size not in sizes]
-        names = ", ".join(f"{size:,}" for size in sizes)
-        if max(sizes) > self.sizes[-1]:
+        last = self.sizes[-1]
+        if larger := _listed(size for size in sizes if size > last):
             self.limit = self.seconds
             self.notes.append(
-                f"Training parts of {names} rows left out: {min(FEWEST_REPEATS, self.repeats)} "
+                f"Training parts of {larger} rows left out: {min(FEWEST_REPEATS, self.repeats)} "
                 f"repeats of them would take longer than {self.seconds:g} s; a longer --seconds "
                 "includes them."
             )
-        else:
+        if smaller := _listed(size for size in sizes if size < last):
             self.notes.append(
-                f"Training parts of {names} rows left out, to have time for {self.sizes[-1]:,}; a "
-                "longer --seconds includes them."
+                f"Training parts of {smaller} rows left out, to have time for {last:,}; a longer "
+                "--seconds includes them."
             )
 
     def _leave_out_small(self) -> None:
@@ -358,3 +358,7 @@ def _fit_held(*work: Any, **options: Any) -> MethodFit:
 def _warm_fit(examples: NumericTable, name: str, *work: int, **options: Any) -> MethodFit:
     warm_up(name)
     return fit_one(examples, name, *work, **options)
+
+
+def _listed(sizes: Iterable[int]) -> str:
+    return ", ".join(f"{size:,}" for size in sizes)

@@ -56,11 +56,17 @@ def check_rule(rule: Judges, sweep: Sweep, declared: Collection[Sweep] = ()) -> 
             break
     if missing and (isinstance(rule, Rule) or missing & _columns_named(rule)):
         name = min(missing)
+        what, of = f"column {name!r} among", name
+        if name.startswith("final."):  # as the rule has it: AtEnd("train_error")
+            of = name.removeprefix("final.")
+            what = f"metric {of!r} at the end of"
+            metrics = {n.removeprefix("final.") for n in known if n.startswith("final.")}
+            known = metrics | (known & {"test_error", "train_loss"})
         whole = [path for path in known if path == SHORT.get(name) or path.endswith(f".{name}")]
         cure = f"Give its whole path, {' or '.join(sorted(whole))}." if whole else ""
         raise UserError(
-            f"There is no column {name!r} among the runs of this sweep, which its rule reads. "
-            f"{cure or nearest(name, known)}"
+            f"There is no {what} the runs of this sweep, which its rule reads. "
+            f"{cure or nearest(of, known)}"
         )
     _check_values(rule, sweep, declared)
     over = rule.over if isinstance(rule, Reads) else ()
