@@ -52,3 +52,11 @@ def world(
 def half_solved(spec: RunSpec) -> End:
     """Solve every second seed."""
     return {"solved_at": 100} if spec.seed % 2 else {}
+
+
+def by_rate(spec: RunSpec) -> End:
+    """Be slow at a low rate, quick at a middle one, and diverge at a high one."""
+    rate = spec.training.learning_rate
+    if rate == 1.0:
+        return {"error": math.nan}
+    return {"solved_at": 100 if rate == 0.1 else 300, "error": rate / 10}
